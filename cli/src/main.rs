@@ -1,0 +1,3 @@
+//! The `ichor` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Go text/template for Rust: lexer, parser, compiled program, executor.

@@ -1,0 +1,1 @@
+//! YAML and JSON as Go and Helm read and write them.

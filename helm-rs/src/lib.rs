@@ -1,0 +1,1 @@
+//! A native Helm engine: charts, values, templates, release records.
