@@ -1,1 +1,4 @@
 //! A native Helm engine: charts, values, templates, release records.
+
+pub mod semver;
+mod text;
