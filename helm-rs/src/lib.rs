@@ -1,1 +1,3 @@
 //! A native Helm engine: charts, values, templates, release records.
+
+pub mod render;
