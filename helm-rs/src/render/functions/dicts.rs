@@ -1,0 +1,7 @@
+//! Dictionaries.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}

@@ -1,0 +1,7 @@
+//! Types and kinds.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}
