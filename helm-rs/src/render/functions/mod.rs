@@ -12,6 +12,7 @@ mod defaults;
 mod dicts;
 mod encoding;
 mod hashes;
+mod limits;
 mod lists;
 mod numbers;
 mod paths;
