@@ -245,9 +245,8 @@ fn judge(first: &Outcome, second: &Outcome, ours: &Outcome) -> (Verdict, String)
         if ours.code == first.code && theirs == our {
             return (Verdict::EqualError, String::new());
         }
-        let sets = |text: &Option<String>| {
-            mask::as_set(text.as_deref().unwrap_or_default()).join("\n")
-        };
+        let sets =
+            |text: &Option<String>| mask::as_set(text.as_deref().unwrap_or_default()).join("\n");
         if ours.code == first.code
             && (sets(&theirs) == sets(&our) || (first.error_text() != second.error_text()))
         {
@@ -295,9 +294,11 @@ fn masked(first: &str, second: &str, ours: &str) -> String {
     out
 }
 
-/// Whether `ours` begins and ends as both generated lines do, up to the shortest generated part.
+/// Whether `ours` begins as both generated lines do, give or take what two random leaves may have
+/// in common by chance (base64 of three bytes is four characters).
 fn same_frame(one: &str, two: &str, ours: &str) -> bool {
-    let key = one.find([':', '=']).map_or(0, |at| at + 1);
-    let frame = one.get(..key).unwrap_or_default();
-    two.starts_with(frame) && ours.starts_with(frame)
+    const CHANCE: usize = 8;
+    let common = one.bytes().zip(two.bytes()).take_while(|(a, b)| a == b).count();
+    let shared = one.bytes().zip(ours.bytes()).take_while(|(a, b)| a == b).count();
+    shared + CHANCE >= common
 }
