@@ -7,6 +7,8 @@ pub mod gopath;
 mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod semver;
+mod text;
 pub mod values;
 
 pub use gotext::error_chain;
