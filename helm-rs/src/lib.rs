@@ -1,1 +1,14 @@
 //! A native Helm engine: charts, values, templates, release records.
+
+pub mod capabilities;
+pub mod chart;
+pub mod compatible;
+pub mod gopath;
+mod gotext;
+pub mod manifest;
+pub mod name;
+pub mod semver;
+mod text;
+pub mod values;
+
+pub use gotext::error_chain;
