@@ -118,6 +118,11 @@ impl List {
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.items, &other.items)
     }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.items).addr()
+    }
 }
 
 /// The storage of a [`Map`]: keys in Go's order (bytes), which is how templates range
@@ -207,6 +212,11 @@ impl Map {
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
+    }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.entries).addr()
     }
 }
 
