@@ -262,9 +262,14 @@ pub trait Object: Any {
         None
     }
 
+    /// Whether it is a nil pointer or nil function.
+    fn is_nil(&self) -> bool {
+        false
+    }
+
     /// Go's truth of the value; structs and non-nil pointers are true.
     fn is_true(&self) -> bool {
-        true
+        !self.is_nil()
     }
 
     /// For downcasting in the functions that take this type.
