@@ -6,18 +6,21 @@ use gotemplate::{Function, FunctionMap, Kind, Value};
 pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("default", Function::new(default));
     functions.insert("empty", Function::new(|value: Value| is_empty(&value)));
-    functions.insert("coalesce", Function::new(|values: Rest<Value>| {
-        values.0.into_iter().find(|value| !is_empty(value)).unwrap_or_default()
-    }));
-    functions.insert("all", Function::new(|values: Rest<Value>| {
-        !values.0.iter().any(is_empty)
-    }));
-    functions.insert("any", Function::new(|values: Rest<Value>| {
-        values.0.iter().any(|value| !is_empty(value))
-    }));
-    functions.insert("ternary", Function::new(|yes: Value, no: Value, test: bool| {
-        if test { yes } else { no }
-    }));
+    functions.insert(
+        "coalesce",
+        Function::new(|values: Rest<Value>| {
+            values.0.into_iter().find(|value| !is_empty(value)).unwrap_or_default()
+        }),
+    );
+    functions.insert("all", Function::new(|values: Rest<Value>| !values.0.iter().any(is_empty)));
+    functions.insert(
+        "any",
+        Function::new(|values: Rest<Value>| values.0.iter().any(|value| !is_empty(value))),
+    );
+    functions.insert(
+        "ternary",
+        Function::new(|yes: Value, no: Value, test: bool| if test { yes } else { no }),
+    );
 }
 
 /// Sprig's `empty`: nil, false, zero, and whatever has length zero; structs never are.

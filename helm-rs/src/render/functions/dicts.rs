@@ -9,24 +9,33 @@ use super::{copy, merge};
 
 pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("dict", Function::new(dict));
-    functions.insert("get", Function::new(|map: Map, key: Str| {
-        map.get(&key).unwrap_or_else(|| "".into())
-    }));
+    functions.insert(
+        "get",
+        Function::new(|map: Map, key: Str| map.get(&key).unwrap_or_else(|| "".into())),
+    );
     functions.insert("set", Function::new(set));
-    functions.insert("unset", Function::new(|map: Map, key: Str| {
-        map.remove(&key);
-        map
-    }));
-    functions.insert("hasKey", Function::new(|map: Map, key: Str| {
-        map.entries().contains_key(key.as_bytes())
-    }));
-    functions.insert("pluck", Function::new(|key: Str, maps: Rest<Map>| {
-        List::any(maps.0.iter().filter_map(|map| map.get(&key)).collect::<Vec<_>>())
-    }));
+    functions.insert(
+        "unset",
+        Function::new(|map: Map, key: Str| {
+            map.remove(&key);
+            map
+        }),
+    );
+    functions.insert(
+        "hasKey",
+        Function::new(|map: Map, key: Str| map.entries().contains_key(key.as_bytes())),
+    );
+    functions.insert(
+        "pluck",
+        Function::new(|key: Str, maps: Rest<Map>| {
+            List::any(maps.0.iter().filter_map(|map| map.get(&key)).collect::<Vec<_>>())
+        }),
+    );
     functions.insert("keys", Function::new(keys));
-    functions.insert("values", Function::new(|map: Map| {
-        List::any(map.entries().values().cloned().collect::<Vec<_>>())
-    }));
+    functions.insert(
+        "values",
+        Function::new(|map: Map| List::any(map.entries().values().cloned().collect::<Vec<_>>())),
+    );
     functions.insert("pick", Function::new(pick));
     functions.insert("omit", Function::new(omit));
     functions.insert("dig", Function::new(dig));

@@ -59,11 +59,8 @@ fn frexp(value: f64) -> (f64, i64) {
     if value == 0.0 || !value.is_finite() {
         return (value, 0);
     }
-    let (value, scaled) = if value.is_subnormal() {
-        (value * power_of_two(52), -52)
-    } else {
-        (value, 0)
-    };
+    let (value, scaled) =
+        if value.is_subnormal() { (value * power_of_two(52), -52) } else { (value, 0) };
     let bits = value.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as i64 - 1022;
     (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52), exponent + scaled)

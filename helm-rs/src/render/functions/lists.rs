@@ -202,9 +202,9 @@ fn chunk(size: i64, list: Value) -> Result<List, CallError> {
         }
         let take = usize::try_from(take).map_err(|_| length())?;
         let start = usize::try_from(size).unwrap_or(0).saturating_mul(i);
-        let part = items.get(start..start.saturating_add(take)).ok_or_else(|| {
-            CallError::new("reflect: slice index out of range")
-        })?;
+        let part = items
+            .get(start..start.saturating_add(take))
+            .ok_or_else(|| CallError::new("reflect: slice index out of range"))?;
         chunks.push(Value::list(part));
     }
     Ok(List::new(&LIST_LIST_ANY, chunks))

@@ -5,9 +5,9 @@
 //! map that it has is filled in place.
 
 use gotemplate::function::Rest;
+use gotemplate::value::Entries;
 use gotemplate::value::MAP_ANY;
 use gotemplate::{CallError, Map, Str, Type, Value};
-use gotemplate::value::Entries;
 
 use super::defaults::is_empty;
 use super::limits::{self, Budget};

@@ -6,6 +6,9 @@
 
 use gotemplate::FunctionMap;
 
+pub(crate) use base::base64_encode;
+
+mod base;
 mod case;
 mod cast;
 mod compare;

@@ -18,60 +18,78 @@ pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("toDecimal", Function::new(to_decimal));
 
     functions.insert("add1", Function::new(|value: Value| Int64(to_int(&value).wrapping_add(1))));
-    functions.insert("add", Function::new(|values: Rest<Value>| {
-        Int64(values.0.iter().map(to_int).fold(0, i64::wrapping_add))
-    }));
-    functions.insert("sub", Function::new(|a: Value, b: Value| {
-        Int64(to_int(&a).wrapping_sub(to_int(&b)))
-    }));
-    functions.insert("mul", Function::new(|first: Value, rest: Rest<Value>| {
-        Int64(rest.0.iter().map(to_int).fold(to_int(&first), i64::wrapping_mul))
-    }));
-    functions.insert("div", Function::new(|a: Value, b: Value| {
-        divide(&a, &b, i64::wrapping_div)
-    }));
-    functions.insert("mod", Function::new(|a: Value, b: Value| {
-        divide(&a, &b, i64::wrapping_rem)
-    }));
+    functions.insert(
+        "add",
+        Function::new(|values: Rest<Value>| {
+            Int64(values.0.iter().map(to_int).fold(0, i64::wrapping_add))
+        }),
+    );
+    functions.insert(
+        "sub",
+        Function::new(|a: Value, b: Value| Int64(to_int(&a).wrapping_sub(to_int(&b)))),
+    );
+    functions.insert(
+        "mul",
+        Function::new(|first: Value, rest: Rest<Value>| {
+            Int64(rest.0.iter().map(to_int).fold(to_int(&first), i64::wrapping_mul))
+        }),
+    );
+    functions.insert("div", Function::new(|a: Value, b: Value| divide(&a, &b, i64::wrapping_div)));
+    functions.insert("mod", Function::new(|a: Value, b: Value| divide(&a, &b, i64::wrapping_rem)));
 
     let max = Function::new(|first: Value, rest: Rest<Value>| {
         Int64(rest.0.iter().map(to_int).fold(to_int(&first), i64::max))
     });
     functions.insert("biggest", max.clone());
     functions.insert("max", max);
-    functions.insert("min", Function::new(|first: Value, rest: Rest<Value>| {
-        Int64(rest.0.iter().map(to_int).fold(to_int(&first), i64::min))
-    }));
-    functions.insert("maxf", Function::new(|first: Value, rest: Rest<Value>| {
-        rest.0.iter().map(to_float).fold(to_float(&first), float_max)
-    }));
-    functions.insert("minf", Function::new(|first: Value, rest: Rest<Value>| {
-        rest.0.iter().map(to_float).fold(to_float(&first), |a, b| -float_max(-a, -b))
-    }));
+    functions.insert(
+        "min",
+        Function::new(|first: Value, rest: Rest<Value>| {
+            Int64(rest.0.iter().map(to_int).fold(to_int(&first), i64::min))
+        }),
+    );
+    functions.insert(
+        "maxf",
+        Function::new(|first: Value, rest: Rest<Value>| {
+            rest.0.iter().map(to_float).fold(to_float(&first), float_max)
+        }),
+    );
+    functions.insert(
+        "minf",
+        Function::new(|first: Value, rest: Rest<Value>| {
+            rest.0.iter().map(to_float).fold(to_float(&first), |a, b| -float_max(-a, -b))
+        }),
+    );
 
-    functions.insert("add1f", Function::new(|value: Value| {
-        decimals(&value, &[Value::int(1)], Decimal::add)
-    }));
-    functions.insert("addf", Function::new(|values: Rest<Value>| {
-        decimals(&Value::Float(0.0), &values.0, Decimal::add)
-    }));
-    functions.insert("subf", Function::new(|first: Value, rest: Rest<Value>| {
-        decimals(&first, &rest.0, Decimal::sub)
-    }));
-    functions.insert("mulf", Function::new(|first: Value, rest: Rest<Value>| {
-        decimals(&first, &rest.0, Decimal::mul)
-    }));
-    functions.insert("divf", Function::new(|first: Value, rest: Rest<Value>| {
-        decimals(&first, &rest.0, Decimal::div)
-    }));
+    functions.insert(
+        "add1f",
+        Function::new(|value: Value| decimals(&value, &[Value::int(1)], Decimal::add)),
+    );
+    functions.insert(
+        "addf",
+        Function::new(|values: Rest<Value>| decimals(&Value::Float(0.0), &values.0, Decimal::add)),
+    );
+    functions.insert(
+        "subf",
+        Function::new(|first: Value, rest: Rest<Value>| decimals(&first, &rest.0, Decimal::sub)),
+    );
+    functions.insert(
+        "mulf",
+        Function::new(|first: Value, rest: Rest<Value>| decimals(&first, &rest.0, Decimal::mul)),
+    );
+    functions.insert(
+        "divf",
+        Function::new(|first: Value, rest: Rest<Value>| decimals(&first, &rest.0, Decimal::div)),
+    );
 
     functions.insert("ceil", Function::new(|value: Value| to_float(&value).ceil()));
     functions.insert("floor", Function::new(|value: Value| to_float(&value).floor()));
     functions.insert("round", Function::new(round));
 
-    functions.insert("until", Function::new(|count: i64| {
-        ints(0, count, if count < 0 { -1 } else { 1 })
-    }));
+    functions.insert(
+        "until",
+        Function::new(|count: i64| ints(0, count, if count < 0 { -1 } else { 1 })),
+    );
     functions.insert("untilStep", Function::new(ints));
     functions.insert("seq", Function::new(seq));
 }

@@ -24,50 +24,65 @@ pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("kebabcase", Function::new(|text: Str| case::separated(&text, b'-')));
     functions.insert("initials", Function::new(|text: Str| initials(&text)));
     functions.insert("nospace", Function::new(no_space));
-    functions.insert("plural", Function::new(|one: Str, many: Str, count: i64| {
-        if count == 1 { one } else { many }
-    }));
+    functions.insert(
+        "plural",
+        Function::new(|one: Str, many: Str, count: i64| if count == 1 { one } else { many }),
+    );
 
     functions.insert("trim", Function::new(|text: Str| Str::from(trim_space(&text))));
     functions.insert("trimAll", Function::new(trim_all));
     functions.insert("trimall", Function::new(trim_all));
-    functions.insert("trimPrefix", Function::new(|prefix: Str, text: Str| {
-        text.strip_prefix(prefix.as_bytes()).map(Str::from).unwrap_or(text)
-    }));
-    functions.insert("trimSuffix", Function::new(|suffix: Str, text: Str| {
-        text.strip_suffix(suffix.as_bytes()).map(Str::from).unwrap_or(text)
-    }));
-    functions.insert("hasPrefix", Function::new(|prefix: Str, text: Str| {
-        text.starts_with(prefix.as_bytes())
-    }));
-    functions.insert("hasSuffix", Function::new(|suffix: Str, text: Str| {
-        text.ends_with(suffix.as_bytes())
-    }));
-    functions.insert("contains", Function::new(|part: Str, text: Str| {
-        text.contains_str(part.as_bytes())
-    }));
+    functions.insert(
+        "trimPrefix",
+        Function::new(|prefix: Str, text: Str| {
+            text.strip_prefix(prefix.as_bytes()).map(Str::from).unwrap_or(text)
+        }),
+    );
+    functions.insert(
+        "trimSuffix",
+        Function::new(|suffix: Str, text: Str| {
+            text.strip_suffix(suffix.as_bytes()).map(Str::from).unwrap_or(text)
+        }),
+    );
+    functions.insert(
+        "hasPrefix",
+        Function::new(|prefix: Str, text: Str| text.starts_with(prefix.as_bytes())),
+    );
+    functions.insert(
+        "hasSuffix",
+        Function::new(|suffix: Str, text: Str| text.ends_with(suffix.as_bytes())),
+    );
+    functions.insert(
+        "contains",
+        Function::new(|part: Str, text: Str| text.contains_str(part.as_bytes())),
+    );
 
     functions.insert("trunc", Function::new(trunc));
     functions.insert("substr", Function::new(substr));
     functions.insert("abbrev", Function::new(|width: i64, text: Str| wrap::abbrev(width, text)));
-    functions.insert("abbrevboth", Function::new(|left: i64, right: i64, text: Str| {
-        wrap::abbrev_both(left, right, text)
-    }));
-    functions.insert("wrap", Function::new(|width: i64, text: Str| {
-        wrap::wrap(&text, width, b"", false)
-    }));
-    functions.insert("wrapWith", Function::new(|width: i64, separator: Str, text: Str| {
-        wrap::wrap(&text, width, &separator, true)
-    }));
+    functions.insert(
+        "abbrevboth",
+        Function::new(|left: i64, right: i64, text: Str| wrap::abbrev_both(left, right, text)),
+    );
+    functions.insert(
+        "wrap",
+        Function::new(|width: i64, text: Str| wrap::wrap(&text, width, b"", false)),
+    );
+    functions.insert(
+        "wrapWith",
+        Function::new(|width: i64, separator: Str, text: Str| {
+            wrap::wrap(&text, width, &separator, true)
+        }),
+    );
 
     functions.insert("repeat", Function::new(|count: i64, text: Str| repeat(&text, count)));
     functions.insert("indent", Function::new(|spaces: i64, text: Str| indent("", spaces, &text)));
-    functions.insert("nindent", Function::new(|spaces: i64, text: Str| {
-        indent("\n", spaces, &text)
-    }));
-    functions.insert("replace", Function::new(|old: Str, new: Str, text: Str| {
-        replace(&text, &old, &new)
-    }));
+    functions
+        .insert("nindent", Function::new(|spaces: i64, text: Str| indent("\n", spaces, &text)));
+    functions.insert(
+        "replace",
+        Function::new(|old: Str, new: Str, text: Str| replace(&text, &old, &new)),
+    );
 
     functions.insert("quote", Function::new(quote));
     functions.insert("squote", Function::new(single_quote));
@@ -75,18 +90,25 @@ pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("toString", Function::new(|value: Value| strval(&value)));
     functions.insert("toStrings", Function::new(|value: Value| Strings(strslice(&value))));
     functions.insert("join", Function::new(join));
-    functions.insert("split", Function::new(|separator: Str, text: Str| {
-        numbered(split(&text, &separator, None))
-    }));
-    functions.insert("splitn", Function::new(|separator: Str, count: i64, text: Str| {
-        numbered(match usize::try_from(count) {
-            Ok(count) => split(&text, &separator, Some(count)),
-            Err(_) => split(&text, &separator, None),
-        })
-    }));
-    functions.insert("splitList", Function::new(|separator: Str, text: Str| {
-        Strings(List::strings(split(&text, &separator, None)))
-    }));
+    functions.insert(
+        "split",
+        Function::new(|separator: Str, text: Str| numbered(split(&text, &separator, None))),
+    );
+    functions.insert(
+        "splitn",
+        Function::new(|separator: Str, count: i64, text: Str| {
+            numbered(match usize::try_from(count) {
+                Ok(count) => split(&text, &separator, Some(count)),
+                Err(_) => split(&text, &separator, None),
+            })
+        }),
+    );
+    functions.insert(
+        "splitList",
+        Function::new(|separator: Str, text: Str| {
+            Strings(List::strings(split(&text, &separator, None)))
+        }),
+    );
 }
 
 /// The first letter of each word. The library looks at bytes as if they were runes, so

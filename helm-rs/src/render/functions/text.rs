@@ -146,10 +146,7 @@ pub(super) mod category {
 
     /// `unicode.IsNumber`.
     pub(in super::super) fn is_number(rune: char) -> bool {
-        matches!(
-            get_general_category(rune),
-            G::DecimalNumber | G::LetterNumber | G::OtherNumber
-        )
+        matches!(get_general_category(rune), G::DecimalNumber | G::LetterNumber | G::OtherNumber)
     }
 
     /// `unicode.IsPunct`.
