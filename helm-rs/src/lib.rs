@@ -7,6 +7,7 @@ pub mod gopath;
 mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod render;
 pub mod semver;
 mod text;
 pub mod values;

@@ -1,0 +1,7 @@
+//! Random strings, numbers and identifiers.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}

@@ -1,0 +1,7 @@
+//! Regular expressions.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}

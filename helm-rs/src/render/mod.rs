@@ -1,0 +1,4 @@
+//! Rendering: the functions that Helm gives to templates, and what they convert between.
+
+mod convert;
+pub mod functions;
