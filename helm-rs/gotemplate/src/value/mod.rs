@@ -73,12 +73,24 @@ impl Int {
 pub struct List {
     ty: &'static ListType,
     items: Rc<[Value]>,
+    nil: bool,
 }
 
 impl List {
     /// A slice of the given type. The items must be of its element type.
     pub fn new(ty: &'static ListType, items: impl Into<Rc<[Value]>>) -> Self {
-        Self { ty, items: items.into() }
+        Self { ty, items: items.into(), nil: false }
+    }
+
+    /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
+    /// `concat` of nothing and `rest` of an empty list are such.
+    pub fn nil(ty: &'static ListType) -> Self {
+        Self { ty, items: Rc::new([]), nil: true }
+    }
+
+    /// Whether it is Go's nil slice.
+    pub const fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// An `[]interface {}`.
@@ -117,12 +129,24 @@ pub type Entries = BTreeMap<Str, Value>;
 pub struct Map {
     ty: &'static MapType,
     entries: Rc<RefCell<Entries>>,
+    nil: bool,
 }
 
 impl Map {
     /// A map of the given type. The values must be of its element type.
     pub fn new(ty: &'static MapType, entries: Entries) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(entries)) }
+        Self { ty, entries: Rc::new(RefCell::new(entries)), nil: false }
+    }
+
+    /// Go's nil map: empty, `null` in JSON, and writing to it panics in Go, so whoever
+    /// writes checks [`Map::is_nil`] first. `fromYaml ""` is one.
+    pub fn nil(ty: &'static MapType) -> Self {
+        Self { ty, entries: Rc::default(), nil: true }
+    }
+
+    /// Whether it is Go's nil map.
+    pub const fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// A `map[string]interface {}`.
@@ -139,7 +163,7 @@ impl Map {
     /// conversion `map[string]interface{}(values)`.
     #[must_use]
     pub fn retyped(&self, ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries) }
+        Self { ty, entries: Rc::clone(&self.entries), nil: self.nil }
     }
 
     /// The value under `key`.
@@ -320,8 +344,8 @@ impl Value {
             Type::Float32 | Type::Float64 => Self::Float(0.0),
             Type::String => Self::String(Str::default()),
             Type::Bytes => Self::Bytes(Str::default()),
-            Type::List(list) => Self::List(List::new(list, Vec::new())),
-            Type::Map(map) => Self::Map(Map::new(map, Entries::new())),
+            Type::List(list) => Self::List(List::nil(list)),
+            Type::Map(map) => Self::Map(Map::nil(map)),
             Type::Any | Type::Named(..) | Type::Reflect => Self::Nil,
         }
     }
