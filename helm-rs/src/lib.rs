@@ -8,6 +8,7 @@ mod gotext;
 pub mod manifest;
 pub mod name;
 pub mod render;
+pub mod repo;
 pub mod semver;
 mod text;
 pub mod values;
