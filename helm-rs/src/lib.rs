@@ -7,6 +7,8 @@ pub mod gopath;
 mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod render;
+pub mod repo;
 pub mod semver;
 mod text;
 pub mod values;

@@ -73,12 +73,24 @@ impl Int {
 pub struct List {
     ty: &'static ListType,
     items: Rc<[Value]>,
+    nil: bool,
 }
 
 impl List {
     /// A slice of the given type. The items must be of its element type.
     pub fn new(ty: &'static ListType, items: impl Into<Rc<[Value]>>) -> Self {
-        Self { ty, items: items.into() }
+        Self { ty, items: items.into(), nil: false }
+    }
+
+    /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
+    /// `concat` of nothing and `rest` of an empty list are such.
+    pub fn nil(ty: &'static ListType) -> Self {
+        Self { ty, items: Rc::new([]), nil: true }
+    }
+
+    /// Whether it is Go's nil slice.
+    pub const fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// An `[]interface {}`.
@@ -106,6 +118,11 @@ impl List {
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.items, &other.items)
     }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.items).addr()
+    }
 }
 
 /// The storage of a [`Map`]: keys in Go's order (bytes), which is how templates range
@@ -117,12 +134,24 @@ pub type Entries = BTreeMap<Str, Value>;
 pub struct Map {
     ty: &'static MapType,
     entries: Rc<RefCell<Entries>>,
+    nil: bool,
 }
 
 impl Map {
     /// A map of the given type. The values must be of its element type.
     pub fn new(ty: &'static MapType, entries: Entries) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(entries)) }
+        Self { ty, entries: Rc::new(RefCell::new(entries)), nil: false }
+    }
+
+    /// Go's nil map: empty, `null` in JSON, and writing to it panics in Go, so whoever
+    /// writes checks [`Map::is_nil`] first. `fromYaml ""` is one.
+    pub fn nil(ty: &'static MapType) -> Self {
+        Self { ty, entries: Rc::default(), nil: true }
+    }
+
+    /// Whether it is Go's nil map.
+    pub const fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// A `map[string]interface {}`.
@@ -139,7 +168,7 @@ impl Map {
     /// conversion `map[string]interface{}(values)`.
     #[must_use]
     pub fn retyped(&self, ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries) }
+        Self { ty, entries: Rc::clone(&self.entries), nil: self.nil }
     }
 
     /// The value under `key`.
@@ -183,6 +212,11 @@ impl Map {
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
+    }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.entries).addr()
     }
 }
 
@@ -228,9 +262,14 @@ pub trait Object: Any {
         None
     }
 
+    /// Whether it is a nil pointer or nil function.
+    fn is_nil(&self) -> bool {
+        false
+    }
+
     /// Go's truth of the value; structs and non-nil pointers are true.
     fn is_true(&self) -> bool {
-        true
+        !self.is_nil()
     }
 
     /// For downcasting in the functions that take this type.
@@ -320,8 +359,8 @@ impl Value {
             Type::Float32 | Type::Float64 => Self::Float(0.0),
             Type::String => Self::String(Str::default()),
             Type::Bytes => Self::Bytes(Str::default()),
-            Type::List(list) => Self::List(List::new(list, Vec::new())),
-            Type::Map(map) => Self::Map(Map::new(map, Entries::new())),
+            Type::List(list) => Self::List(List::nil(list)),
+            Type::Map(map) => Self::Map(Map::nil(map)),
             Type::Any | Type::Named(..) | Type::Reflect => Self::Nil,
         }
     }
