@@ -46,3 +46,14 @@ fn is_print(c: char) -> bool {
     text.push('b');
     text.escape_debug().eq(text.chars())
 }
+
+/// Go's `strconv.CanBackquote`.
+pub(crate) fn can_backquote(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| {
+        text.chars().all(|c| match c {
+            '\t' => true,
+            '`' | '\x7f' | '\u{feff}' | '\u{fffd}' => false,
+            _ => c >= ' ',
+        })
+    })
+}

@@ -13,15 +13,14 @@ use crate::gotext::{io_text, quote};
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file system call failed.
-    #[error("{operation} {path}: {}", io_text(source))]
+    #[error("{operation} {path}: {}", io_text(cause))]
     Io {
         /// The call, as Go names it: `open`, `stat`, `lstat`, `read`.
         operation: &'static str,
         /// The path it was made with.
         path: String,
         /// What the system said; its text is in the message.
-        #[expect(clippy::used_underscore_binding, reason = "false positive in derive")]
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file of the chart directory could not be read.
     #[error("error reading {name}")]

@@ -23,6 +23,8 @@ pub struct Limits {
     /// Bytes of all files of a chart and all its packed subcharts together (512 MiB): an archive
     /// may hold archives, each within its own limit.
     pub total_size: u64,
+    /// Whether links in a chart directory may lead out of it (true, as in Helm).
+    pub links_outside: bool,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             directory_depth: 100,
             chart_depth: 32,
             total_size: 512 * MIB,
+            links_outside: true,
         }
     }
 }

@@ -12,6 +12,9 @@ use super::metadata::{API_VERSION_V1, Lock, Metadata};
 use super::model::{Chart, ChartPath, File};
 use crate::gopath;
 
+/// The Go type that `values.yaml` is decoded into.
+const VALUES_TYPE: &str = "map[string]interface {}";
+
 /// A file on its way into a chart.
 #[derive(Debug, Clone)]
 pub struct BufferedFile {
@@ -108,7 +111,7 @@ impl<'a> Loader<'a> {
             "Chart.yaml" => {}
             "Chart.lock" => parts.lock = read_lock(&file.data, "Chart.lock")?,
             "values.yaml" => {
-                let values = goyaml::from_yaml_map(&file.data)
+                let values = goyaml::from_yaml_map(&file.data, VALUES_TYPE, &goyaml::Limits::default())
                     .map_err(|error| yaml_error("values.yaml", error.into()))?;
                 parts.values = Some(values);
             }

@@ -109,8 +109,8 @@ pub struct Lock {
     pub generated: String,
     /// Digest of the dependencies in `Chart.yaml`.
     pub digest: String,
-    /// Exact versions.
-    pub dependencies: Vec<Dependency>,
+    /// Exact versions; `None` when the field is absent.
+    pub dependencies: Option<Vec<Dependency>>,
 }
 
 impl Metadata {
@@ -170,7 +170,7 @@ impl Metadata {
         if self.version.is_empty() {
             return fail("chart.metadata.version is required");
         }
-        if !crate::version::is_valid(&self.version) {
+        if !crate::compatible::is_version(&self.version) {
             let version = gotext::quote(&self.version);
             return fail(format!("chart.metadata.version {version} is invalid"));
         }

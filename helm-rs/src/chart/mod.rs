@@ -13,11 +13,11 @@ mod limits;
 mod load;
 mod metadata;
 mod model;
-mod serialize;
+mod sniff;
 
 pub use archive::{ensure_archive, load_archive, read_archive};
-pub use decode::{DecodeError, decode_lock, decode_metadata};
-pub(crate) use decode::{Target, TypeError, decode_target};
+pub use decode::{DecodeError, TypeError, decode_lock, decode_metadata};
+pub(crate) use decode::{Struct, Target, decode_target};
 pub use directory::{load, load_directory, read_directory};
 pub use error::LoadError;
 pub use ignore::{IgnoreError, Rules as IgnoreRules};

@@ -2,3 +2,5 @@
 
 mod convert;
 pub mod functions;
+pub mod host;
+pub mod time;

@@ -1,7 +1,0 @@
-//! Regular expressions.
-
-use gotemplate::FunctionMap;
-
-pub(super) fn register(functions: &mut FunctionMap) {
-    let _ = functions;
-}
