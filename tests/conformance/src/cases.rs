@@ -302,7 +302,8 @@ fn put(out: &mut String, key: &str, argument: &str, bytes: &[u8]) {
     let plain = std::str::from_utf8(bytes).ok().filter(|text| {
         text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control())
             && !text.contains('\u{feff}')
-            && text.split('\n').all(|line| !line.ends_with([' ', '\t', '\u{a0}']) && !opens(line))
+            && text.split('\n').all(|line| !line.ends_with([' ', '\t', '\u{a0}']))
+            && (!(text.contains('\n') || !argument.is_empty()) || !text.split('\n').any(opens))
     });
     let _ = match plain {
         Some("") if argument.is_empty() => writeln!(out, "{key}:"),
