@@ -303,7 +303,8 @@ fn put(out: &mut String, key: &str, argument: &str, bytes: &[u8]) {
         text.chars().all(|c| c == '\n' || c == '\t' || !c.is_control())
             && !text.contains('\u{feff}')
             && text.split('\n').all(|line| !line.ends_with([' ', '\t', '\u{a0}']))
-            && (!(text.contains('\n') || !argument.is_empty()) || !text.split('\n').any(opens))
+            // A line of its own needs no care for what opens a section.
+            && (argument.is_empty() && !text.contains('\n') || !text.split('\n').any(opens))
     });
     let _ = match plain {
         Some("") if argument.is_empty() => writeln!(out, "{key}:"),

@@ -11,5 +11,6 @@
 )]
 
 pub mod cases;
+pub mod charts;
 pub mod ours;
 pub mod theirs;
