@@ -129,7 +129,7 @@ fn random_token() -> Result<String> {
 /// # Errors
 ///
 /// When the file cannot be written.
-pub fn write_kubeconfig(path: &Path, server: &str, ca: &Path, token: &str) -> Result<()> {
+pub(crate) fn write_kubeconfig(path: &Path, server: &str, ca: &Path, token: &str) -> Result<()> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

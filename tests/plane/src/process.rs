@@ -148,14 +148,14 @@ pub fn is_running(pid: u32) -> bool {
 pub fn signal(pid: u32, signal: Signal) {
     if let Ok(pid) = i32::try_from(pid) {
         // The only other answer, "no such process", is what the caller wants.
-        drop(kill(Pid::from_raw(pid), signal));
+        let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 
 /// Sends a signal to a process group, named by its leader; a group that is gone is no error.
 pub(crate) fn signal_group(leader: u32, signal: Signal) {
     if let Ok(leader) = i32::try_from(leader) {
-        drop(killpg(Pid::from_raw(leader), signal));
+        let _ = killpg(Pid::from_raw(leader), signal);
     }
 }
 

@@ -34,7 +34,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,9 @@ pub struct NodeSpec {
     pub kernel_version: String,
     /// Capacity, such as `cpu: "8"`.
     pub capacity: BTreeMap<String, String>,
+    /// Taints that it registers with.
+    #[serde(default)]
+    pub taints: Vec<Taint>,
 }
 
 impl NodeSpec {
@@ -87,6 +90,7 @@ impl NodeSpec {
             os_image: "Debian GNU/Linux 13 (trixie)".to_owned(),
             kernel_version: "6.12.48+deb13-amd64".to_owned(),
             capacity: capacity.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            taints: Vec::new(),
         }
     }
 

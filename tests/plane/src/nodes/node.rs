@@ -74,7 +74,10 @@ fn node_object(spec: &NodeSpec) -> serde_json::Result<Node> {
     .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
     .collect();
     labels.extend(spec.labels.clone());
-    serde_json::from_value(json!({"metadata": {"name": spec.name, "labels": labels}}))
+    serde_json::from_value(json!({
+        "metadata": {"name": spec.name, "labels": labels},
+        "spec": {"taints": spec.taints},
+    }))
 }
 
 /// Writes the status that a kubelet would.

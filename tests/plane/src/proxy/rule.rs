@@ -144,7 +144,7 @@ impl Paused {
     pub fn cut(mut self) {
         if let Some(release) = self.release.take() {
             // Nobody listens when the client has gone; then it is cut already.
-            drop(release.send(true));
+            let _ = release.send(true);
         }
     }
 }
