@@ -1,1 +1,16 @@
 //! A native Helm engine: charts, values, templates, release records.
+
+pub mod capabilities;
+pub mod chart;
+pub mod compatible;
+pub mod gopath;
+mod gotext;
+pub mod manifest;
+pub mod name;
+pub mod render;
+pub mod repo;
+pub mod semver;
+mod text;
+pub mod values;
+
+pub use gotext::error_chain;

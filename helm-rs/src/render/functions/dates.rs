@@ -1,0 +1,7 @@
+//! Dates and durations.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}
