@@ -4,7 +4,9 @@
 //! templates can observe them, and functions ([`Function`]) carry Go signatures, so that
 //! results and error texts equal those of Go.
 
+pub mod fmt;
 pub mod function;
+pub mod strconv;
 pub mod value;
 
 pub use function::{CallError, Function, FunctionMap, Method, Runtime, Signature, TextError};

@@ -118,6 +118,11 @@ impl List {
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.items, &other.items)
     }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.items).addr()
+    }
 }
 
 /// The storage of a [`Map`]: keys in Go's order (bytes), which is how templates range
@@ -208,6 +213,11 @@ impl Map {
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
     }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.entries).addr()
+    }
 }
 
 /// A host value with fields and methods: a Go struct, a pointer to one, or a named type
@@ -252,9 +262,14 @@ pub trait Object: Any {
         None
     }
 
+    /// Whether it is a nil pointer or nil function.
+    fn is_nil(&self) -> bool {
+        false
+    }
+
     /// Go's truth of the value; structs and non-nil pointers are true.
     fn is_true(&self) -> bool {
-        true
+        !self.is_nil()
     }
 
     /// For downcasting in the functions that take this type.

@@ -33,3 +33,18 @@ pub(super) fn check_depth(depth: usize) -> Result<(), CallError> {
     }
     Ok(())
 }
+
+/// How many values one call may visit. Values that share parts can be exponentially larger
+/// than their storage.
+#[derive(Default)]
+pub(super) struct Budget {
+    spent: usize,
+}
+
+impl Budget {
+    /// Takes note of one more value.
+    pub(super) fn spend(&mut self) -> Result<(), CallError> {
+        self.spent += 1;
+        check_items(self.spent)
+    }
+}

@@ -4,16 +4,31 @@
 //! `include`, `tpl`, `required`, `fail`, `lookup` and `getHostByName` belong to the engine
 //! that runs the templates and are not here.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a function's parameters are its Go signature, and templates pass values"
+)]
+
 use gotemplate::FunctionMap;
 
+pub(crate) use base::base64_encode;
+
+mod base;
+mod case;
+mod cast;
+mod compare;
+mod copy;
 mod crypto;
 mod dates;
+mod decimal;
 mod defaults;
 mod dicts;
 mod encoding;
+mod float;
 mod hashes;
 mod limits;
 mod lists;
+mod merge;
 mod numbers;
 mod paths;
 mod random;
@@ -21,8 +36,10 @@ mod reflection;
 mod regex;
 mod semver;
 mod strings;
+mod text;
 mod toml;
 mod url;
+mod wrap;
 
 /// All functions that need no chart and no cluster, by name.
 pub fn builtin_functions() -> FunctionMap {
