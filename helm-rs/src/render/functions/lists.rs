@@ -210,7 +210,7 @@ fn chunk(size: i64, list: Value) -> Result<List, CallError> {
     Ok(List::new(&LIST_LIST_ANY, chunks))
 }
 
-fn concat(lists: Rest<Value>) -> Result<List, CallError> {
+fn concat(lists: Rest<Value>) -> Result<Value, CallError> {
     let mut all = Vec::new();
     for list in &lists.0 {
         let items = items(list, "Cannot concat type").map_err(|error| {
@@ -224,9 +224,9 @@ fn concat(lists: Rest<Value>) -> Result<List, CallError> {
     }
     // Go's result stays nil until something is appended.
     if all.is_empty() {
-        return Ok(List::nil(&LIST_ANY));
+        return Ok(List::nil(&LIST_ANY).into());
     }
-    Ok(List::any(all))
+    Ok(Value::list(all))
 }
 
 /// The texts of the items in byte order; of a single value, its text.
