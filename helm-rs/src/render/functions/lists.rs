@@ -4,10 +4,9 @@
 //! list of numbers, and give `[]interface {}` in most places.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use gotemplate::function::Rest;
-use gotemplate::value::{LIST_ANY, LIST_LIST_ANY, LIST_STRING};
+use gotemplate::value::{LIST_ANY, LIST_LIST_ANY};
 use gotemplate::{CallError, Function, FunctionMap, IntKind, List, Value};
 
 use super::cast::{self, float_to_int};
@@ -229,17 +228,13 @@ fn concat(lists: Rest<Value>) -> Result<Value, CallError> {
     Ok(Value::list(all))
 }
 
-/// The texts of the items in byte order; of a single value, its text.
+/// The texts of the items in byte order; of a single value, its text. A `[]string` is sorted
+/// in place, as sprig does it.
 fn sort_alpha(list: Value) -> List {
-    let texts = strslice(&list);
-    let mut texts: Vec<Value> = if slice_items(&list).is_some() {
-        texts.items().to_vec()
-    } else {
-        vec![Value::String(strval(&list))]
+    let texts = match slice_items(&list) {
+        Some(_) => strslice(&list),
+        None => List::strings([strval(&list)]),
     };
-    texts.sort_by(|left, right| match (left, right) {
-        (Value::String(left), Value::String(right)) => left.cmp(right),
-        _ => Ordering::Equal,
-    });
-    List::new(&LIST_STRING, texts)
+    texts.sort();
+    texts
 }
