@@ -7,6 +7,7 @@ pub mod gopath;
 mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod release;
 pub mod render;
 pub mod repo;
 pub mod semver;
