@@ -1,5 +1,6 @@
 //! A native Helm engine: charts, values, templates, release records.
 
+mod address;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
