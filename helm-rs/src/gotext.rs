@@ -207,7 +207,7 @@ fn nested_truth(value: &Value) -> String {
 }
 
 /// What the system said, as Go prints it: the same words, without number and capital.
-pub(crate) fn io_text(error: &io::Error) -> String {
+pub fn io_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = match text.find(" (os error ") {
         Some(end) if error.raw_os_error().is_some() => text.get(..end).unwrap_or(&text),

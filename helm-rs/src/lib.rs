@@ -1,10 +1,11 @@
 //! A native Helm engine: charts, values, templates, release records.
 
+pub mod action;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
 pub mod gopath;
-mod gotext;
+pub mod gotext;
 pub mod manifest;
 pub mod name;
 pub mod render;
