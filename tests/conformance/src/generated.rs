@@ -16,6 +16,8 @@ pub struct Summary {
     pub compared: usize,
     /// Cases that rendered, in Helm.
     pub rendered: usize,
+    /// The kinds of errors that Helm gave, with how often.
+    pub errors: BTreeMap<String, usize>,
     /// Cases on which Helm itself gives two answers; they are not compared.
     pub unstable: usize,
     /// The differences, shrunk and described.
@@ -37,7 +39,10 @@ pub fn run(
         let generated = Generated::new(seed, number);
         let case = generated.case();
         let expected = theirs::render_expression(driver, &case)?;
-        summary.rendered += usize::from(matches!(expected, Outcome::Output(_)));
+        match &expected {
+            Outcome::Output(_) => summary.rendered += 1,
+            Outcome::Error(text) => *summary.errors.entry(kind(text)).or_default() += 1,
+        }
         if own(driver, &case)? == expected {
             summary.compared += 1;
             continue;
@@ -62,6 +67,16 @@ pub fn run(
         }
     }
     Ok(summary)
+}
+
+/// The last part of an error text, without what the case chose: tells kinds of errors apart.
+fn kind(error: &str) -> String {
+    let last = error.rsplit(">: ").next().unwrap_or(error);
+    let mut out = String::new();
+    for (index, part) in last.split('"').enumerate() {
+        out.push_str(if index % 2 == 0 { part } else { "…" });
+    }
+    out.chars().filter(|c| !c.is_ascii_digit()).take(90).collect()
 }
 
 /// Our outcome; Helm's own once more until ours renders.

@@ -237,7 +237,7 @@ const TEXTS: [&str; 12] = [
 fn nodes(random: &mut Random, scope: &mut Scope, depth: usize) -> Vec<Node> {
     let mut list = Vec::new();
     let declared = scope.variables.len();
-    for _ in 0..=random.below(5) {
+    for _ in 0..=random.below(4) {
         if random.chance(1, 2) {
             list.push(Node::Text(random.pick(&TEXTS).to_owned()));
         }
@@ -271,7 +271,7 @@ fn node(random: &mut Random, scope: &mut Scope, depth: usize) -> Node {
                 return Node::Word(random.pick(&["break", "continue"]).to_owned());
             }
             match scope.defines.len() {
-                0 => Node::Word("/* a comment */".into()),
+                0 => Node::Text("{{/* a comment */}}".into()),
                 count => {
                     let name = scope.defines[random.below(count)].clone();
                     Node::Word(format!("template \"{name}\" {}", random.pick(&[".", "$", ""])))
@@ -310,7 +310,8 @@ fn node(random: &mut Random, scope: &mut Scope, depth: usize) -> Node {
             };
             let mut inner = scope.with_dot(element);
             inner.loops += 1;
-            let head = match random.below(3) {
+            // A number has no second variable.
+            let head = match random.below(if kind == Kind::Small { 2 } else { 3 }) {
                 0 => "range ".to_owned(),
                 1 => format!("range {} := ", inner.declare(element)),
                 _ => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use conformance::cases::CaseFile;
+use conformance::cases::{CaseFile, escape};
 use conformance::{generated, matrix, theirs};
 use test_support::driver::Driver;
 use test_support::place;
@@ -117,6 +117,9 @@ fn cilium_matrix() -> Result<bool, Failure> {
     Ok(equal == results.len() && rendered >= LEAST_RENDERED)
 }
 
+/// How many kinds of errors a run's report shows.
+const KINDS_SHOWN: usize = 25;
+
 /// A run of generated cases.
 fn generated_cases(options: &[&str]) -> Result<bool, Failure> {
     let (mut cases, mut seed, mut limit) = (10_000, 1, 20);
@@ -143,6 +146,12 @@ fn generated_cases(options: &[&str]) -> Result<bool, Failure> {
         println!("Helm against Helm: {reason}");
     }
     let summary = generated::run(driver, seed, 0..cases, limit)?;
+    let mut errors: Vec<_> = summary.errors.iter().map(|(text, count)| (count, text)).collect();
+    errors.sort_unstable_by(|a, b| b.cmp(a));
+    println!("errors of Helm, by kind:");
+    for (count, text) in errors.iter().take(KINDS_SHOWN) {
+        println!("{count}\t{}", escape(text.as_bytes()));
+    }
     for difference in &summary.differences {
         println!("{difference}\n");
     }

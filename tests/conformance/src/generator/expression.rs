@@ -183,7 +183,7 @@ impl Expression {
                 .map(|letter| Self::generate(random, scope, Kind::from_letter(letter), below))
                 .collect()
         };
-        let piped = !arguments.is_empty() && random.chance(1, 3);
+        let piped = !arguments.is_empty() && !letters.contains('!') && random.chance(1, 3);
         Self::Call((*name).to_owned(), arguments, piped)
     }
 
@@ -362,7 +362,19 @@ fn literal(random: &mut Random, scope: &Scope, letter: char, depth: usize) -> Ex
         'h' => random.pick(&["1", "2", "3"]).to_owned(),
         // A divisor, hardly ever zero.
         'n' => random.pick(&["1", "2", "3", "-7", "10", "2.5", "\"4\"", "0"]).to_owned(),
-        '.' => random.pick(&[".", "$"]).to_owned(),
+        // Indices that are mostly there, and counts that are hardly ever negative.
+        'i' => random.pick(&["0", "0", "0", "0", "0", "1", "1", "2", "-1"]).to_owned(),
+        'p' => {
+            random.pick(&["0", "1", "2", "2", "3", "4", "4", "6", "8", "2", "3", "-1"]).to_owned()
+        }
+        // A layout and a time in it, mostly: one letter that stands for two arguments.
+        '!' => random.pick(&["\"2006-01-02\" \"2020-02-29\"", "\"2006\" \"x\""]).to_owned(),
+        // What has a length, mostly.
+        'x' => {
+            let kind = [Kind::Text, Kind::List, Kind::Map, Kind::Words, Kind::Any][random.below(5)];
+            return Expression::generate(random, scope, kind, depth);
+        }
+        '.' => random.pick(&["$", "$", "$", "."]).to_owned(),
         '$' => "$".to_owned(),
         'u' => "(dict \"scheme\" \"http\" \"host\" \"h\" \"path\" \"/p\")".to_owned(),
         'K' => {
