@@ -8,8 +8,8 @@
 //! ```
 //! use goyaml::Limits;
 //!
-//! let values = goyaml::from_yaml(b"image: {tag: 0755, on: yes}", &Limits::default())?;
-//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  \"on\": true\n  tag: 493\n");
+//! let values = goyaml::from_yaml(b"image: {mode: 0755, on: yes}", &Limits::default())?;
+//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  mode: 493\n  \"true\": true\n");
 //! # Ok::<(), goyaml::Error>(())
 //! ```
 //!

@@ -32,7 +32,7 @@ use crate::Value;
 /// }
 ///
 /// let list = Shared::List(Rc::new([Shared::Text("a".into()), Shared::Text("8080".into())]));
-/// assert_eq!(goyaml::to_yaml(&list)?, "- a\n- \"8080\"\n");
+/// assert_eq!(goyaml::to_yaml(list)?, "- a\n- \"8080\"\n");
 /// # Ok::<(), goyaml::Error>(())
 /// ```
 pub trait Source: Sized {
