@@ -1,5 +1,7 @@
 //! Depth costs heap and not stack: nothing overflows on a small stack.
 
+#![expect(clippy::expect_used, reason = "helpers of tests may panic as tests do")]
+
 use std::fmt::Write as _;
 use std::thread;
 

@@ -3,6 +3,8 @@
 //! Columns are separated by tabs; a result is `=` and a text or `!` and an error. Bytes outside of
 //! a few printable characters are escaped.
 
+#![expect(clippy::expect_used, reason = "helpers of tests may panic as tests do")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -9,7 +9,7 @@ use crate::{Limits, Map, Source, Value};
 use decode::{Extent, parse};
 use encode::{Style, encode};
 
-pub(crate) use encode::{MAX_DEPTH, replace_invalid};
+pub(crate) use encode::{MAX_DEPTH, MAX_OUTPUT, replace_invalid};
 
 /// Why JSON could not be read or written, with Go's text.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -49,6 +49,12 @@ pub enum Error {
     Bytes {
         /// Bytes given.
         size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The output grows too long.
+    #[error("output exceeds the limit of {limit} bytes")]
+    Output {
         /// Bytes allowed.
         limit: usize,
     },
