@@ -243,13 +243,14 @@ from_value!(bool, Type::Bool, Value::Bool(value) => *value);
 from_value!(f64, Type::Float64, Value::Float(value) => *value);
 from_value!(i64, Type::Int(IntKind::Int), Value::Int(int) => int.bits);
 from_value!(Int64, Type::Int(IntKind::Int64), Value::Int(int) => Self(int.bits));
-// A nil slice or map is a valid argument in Go; it reads as empty.
+// A nil slice or map is a valid argument in Go. A named type's value becomes one of the
+// parameter's type by being passed.
 from_value!(List, Type::List(&LIST_ANY),
-    Value::List(list) => list.clone(), Value::Nil => Self::any(Vec::new()));
+    Value::List(list) => list.clone(), Value::Nil => Self::nil(&LIST_ANY));
 from_value!(Strings, Type::List(&LIST_STRING),
-    Value::List(list) => Self(list.clone()), Value::Nil => Self(List::strings::<Str>([])));
+    Value::List(list) => Self(list.clone()), Value::Nil => Self(List::nil(&LIST_STRING)));
 from_value!(Map, Type::Map(&MAP_ANY),
-    Value::Map(map) => map.clone(), Value::Nil => Self::any(crate::value::Entries::new()));
+    Value::Map(map) => map.retyped(&MAP_ANY), Value::Nil => Self::nil(&MAP_ANY));
 
 /// What a function may return.
 pub trait IntoResult {
