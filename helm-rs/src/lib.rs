@@ -1,6 +1,7 @@
 //! A native Helm engine: charts, values, templates, release records.
 
 pub mod action;
+mod address;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
@@ -8,6 +9,7 @@ pub mod gopath;
 pub mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod release;
 pub mod render;
 pub mod repo;
 pub mod semver;

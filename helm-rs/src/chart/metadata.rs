@@ -198,9 +198,7 @@ impl Dependency {
         if self.null {
             return fail("dependencies must not contain empty or null nodes");
         }
-        for text in
-            [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition]
-        {
+        for text in [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition] {
             sanitize(text);
         }
         self.tags.iter_mut().for_each(sanitize);

@@ -25,7 +25,7 @@ pub use types::{
     MapType, Type,
 };
 
-use crate::function::Method;
+use crate::function::{Function, Method};
 
 /// One template value.
 #[derive(Clone, Default)]
@@ -259,6 +259,11 @@ pub trait Object: Any {
 
     /// What `encoding/json` makes of it, as plain values; `None` when it cannot marshal.
     fn to_json(&self) -> Option<Value> {
+        None
+    }
+
+    /// For a value of kind [`Kind::Func`], the function, for the builtin `call`.
+    fn function(&self) -> Option<Function> {
         None
     }
 

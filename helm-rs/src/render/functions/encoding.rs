@@ -127,11 +127,10 @@ fn from_json_array(text: Str) -> List {
     }
 }
 
-/// Helm's `fromYAML`. No document and `null` give a nil map, as Go's decoder leaves it.
+/// Helm's `fromYAML`.
 fn from_yaml(text: Str) -> Map {
     let limits = Limits::default();
     match goyaml::from_yaml_map(&text, MAP_ANY.name, &limits) {
-        Ok(map) if map.is_empty() && is_yaml_null(&text) => Map::nil(&MAP_ANY),
         Ok(map) => from_map(map),
         Err(error) => {
             let map = Map::any(gotemplate::value::Entries::new());
@@ -144,12 +143,7 @@ fn from_yaml(text: Str) -> Map {
 /// Helm's `fromYAMLArray`.
 fn from_yaml_array(text: Str) -> List {
     match goyaml::from_yaml_seq(&text, &Limits::default()) {
-        Ok(items) if items.is_empty() && is_yaml_null(&text) => List::nil(&LIST_ANY),
         Ok(items) => from_items(items),
         Err(error) => List::any([error.to_string().into()]),
     }
-}
-
-fn is_yaml_null(text: &[u8]) -> bool {
-    goyaml::from_yaml(text, &Limits::default()).is_ok_and(|value| value.is_null())
 }

@@ -1,0 +1,14 @@
+//! Release records: what `sh.helm.release.v1.NAME.vREVISION` holds, read without loss and
+//! written so that Helm reads it.
+//!
+//! ```text
+//! release string ─ codec ─► JSON text ─ raw ─► fields kept to the byte ─► typed views
+//! ```
+
+mod codec;
+mod raw;
+mod status;
+
+pub use codec::{CodecError, CodecLimits, decode, encode};
+pub use raw::RawObject;
+pub use status::Status;
