@@ -79,8 +79,9 @@ impl Builtin {
         }
     }
 
-    /// Calls it with checked arguments.
-    pub(super) fn call(self, args: &[Value]) -> Outcome {
+    /// Calls it with checked arguments. Bit N of `wrapped` says that argument N is still
+    /// inside an interface.
+    pub(super) fn call(self, args: &[Value], wrapped: u64) -> Outcome {
         let (first, rest) = match args.split_first() {
             Some((first, rest)) => (first, rest),
             None => (&Value::Nil, args),
@@ -91,8 +92,8 @@ impl Builtin {
             Self::Js => Value::string(escape::js(&printed(args))),
             Self::Urlquery => Value::string(escape::url_query(&printed(args))),
             Self::Index => return index(first, rest),
-            Self::Slice => return slice(first, rest),
-            Self::Len => return length(first, false),
+            Self::Slice => return slice(first, rest, wrapped >> 1),
+            Self::Len => return length(first, wrapped & 1 == 1),
             Self::Not => Value::Bool(!first.is_true()),
             Self::Print => Value::string(fmt::sprint(args)),
             Self::Println => Value::string(fmt::sprintln(args)),
@@ -156,7 +157,7 @@ impl Object for Printed {
 }
 
 /// `length`; `wrapped`: a nil is one inside an interface.
-pub(super) fn length(item: &Value, wrapped: bool) -> Outcome {
+fn length(item: &Value, wrapped: bool) -> Outcome {
     let length = match item {
         Value::Nil if wrapped => return Err("len of nil pointer".into()),
         // What Go's reflection panics with.
@@ -240,7 +241,8 @@ fn byte_at(bytes: &Str, index: &Value, past_end: &str) -> Outcome {
 }
 
 /// `slice`. A slice has no room behind its items here, while Go's may have some.
-fn slice(item: &Value, indexes: &[Value]) -> Outcome {
+/// Indexes inside an interface are refused, as Go forgets to look into those.
+fn slice(item: &Value, indexes: &[Value], wrapped: u64) -> Outcome {
     let length = match item {
         Value::Nil => return Err("slice of untyped nil".into()),
         Value::Object(object) if object.is_nil() => return Err("slice of nil pointer".into()),
@@ -255,7 +257,10 @@ fn slice(item: &Value, indexes: &[Value]) -> Outcome {
         _ => return Err(format!("can't slice item of type {}", pointed_type(item)).into()),
     };
     let mut bounds = [0, length, length];
-    for (bound, index) in bounds.iter_mut().zip(indexes) {
+    for (at, (bound, index)) in bounds.iter_mut().zip(indexes).enumerate() {
+        if wrapped >> at & 1 == 1 {
+            return Err("cannot index slice/array with type interface {}".into());
+        }
         *bound = index_arg(index, length)?;
     }
     let [start, end, limit] = bounds;

@@ -230,7 +230,10 @@ impl Machine<'_, '_, '_> {
                         let wrapped = matches!(value, Value::Nil);
                         Ok(Field::Value(Evaluated { value, wrapped }))
                     }
-                    None if object.kind() == Kind::Ptr && object.is_nil() => {
+                    None if object.kind() == Kind::Ptr
+                        && object.is_nil()
+                        && object.fields().iter().any(|(known, _)| known.as_bytes() == name) =>
+                    {
                         let args = [receiver.type_name().into(), as_text()];
                         self.fail("nil pointer evaluating %s.%s", &args)
                     }
