@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -146,11 +146,14 @@ impl TestCluster {
             .await
             .map_err(Error::api(format!("create namespace {name}")))?;
         let name = namespace.metadata.name.unwrap_or_default();
-        // Pods are refused until the controller manager has made the default ServiceAccount.
-        let accounts =
-            Api::<k8s_openapi::api::core::v1::ServiceAccount>::namespaced(client.clone(), &name);
-        eventually("the default ServiceAccount", 30, || async {
-            Ok(accounts.get_opt("default").await.ok().flatten().map(drop))
+        // Pods are refused until the controller manager has made the default ServiceAccount, and
+        // their token volume waits for the CA.
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
+        let maps = Api::<ConfigMap>::namespaced(client.clone(), &name);
+        eventually("the namespace is filled", 30, || async {
+            let account = accounts.get_opt("default").await.ok().flatten();
+            let map = maps.get_opt("kube-root-ca.crt").await.ok().flatten();
+            Ok(account.and(map).map(drop))
         })
         .await?;
         Ok(TestNamespace { name, client })

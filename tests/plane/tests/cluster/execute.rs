@@ -35,7 +35,8 @@ async fn environment_volumes_and_arguments_are_the_pods() {
         &["create", "secret", "generic", "s", "--from-literal=key=hidden"],
     );
     kubectl(&cluster, &namespace, &["create", "configmap", "c", "--from-literal=a.txt=content"]);
-    let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; pwd; \
+    let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; \
+                  cat /var/run/ichor-conf/deep/a.txt; echo; pwd; \
                   touch /etc/ichor-was-here; echo done > /dev/termination-log";
     let mut job = job("env", script);
     let pod = &mut job["spec"]["template"]["spec"];
@@ -43,7 +44,11 @@ async fn environment_volumes_and_arguments_are_the_pods() {
     let main = &mut pod["containers"][0];
     main["args"] = json!([script, "name", "$(COMBINED)!"]);
     main["workingDir"] = json!("/usr");
-    main["volumeMounts"] = json!([{"name": "c", "mountPath": "/etc/conf", "readOnly": true}]);
+    main["volumeMounts"] = json!([
+        {"name": "c", "mountPath": "/etc/conf", "readOnly": true},
+        // A link on most machines: it must lead into the pod's own root.
+        {"name": "c", "mountPath": "/var/run/ichor-conf/deep"},
+    ]);
     main["env"] = json!([
         {"name": "FROM_SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
         {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
@@ -60,11 +65,13 @@ async fn environment_volumes_and_arguments_are_the_pods() {
     let lines: Vec<&str> = log.lines().collect();
     assert!(lines[0].starts_with("hidden env node-"), "{log}");
     assert!(lines[0].ends_with(" env-x env-x!"), "{log}");
-    assert_eq!(&lines[1..], ["content", "/usr"], "{log}");
+    assert_eq!(&lines[1..], ["content", "content", "/usr"], "{log}");
     let path = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.message}";
     assert_eq!(kubectl(&cluster, &namespace, &["get", "pods", "-o", path]).trim(), "done");
-    assert!(!std::path::Path::new("/etc/ichor-was-here").exists(), "writes stay in the pod");
-    assert!(!std::path::Path::new("/dev/termination-log").exists(), "writes stay in the pod");
+    for path in ["/etc/ichor-was-here", "/etc/conf", "/var/run/ichor-conf", "/dev/termination-log"]
+    {
+        assert!(!std::path::Path::new(path).exists(), "{path}: writes stay in the pod");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
