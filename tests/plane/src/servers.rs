@@ -183,7 +183,7 @@ async fn wait_for_api_server(
     let url = format!("https://127.0.0.1:{port}");
     let token = &setup.identities.admin.token;
     let client = crate::client::client(&url, &setup.pki.ca_certificate()?, token)?;
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while Instant::now() < deadline {
         if server.ended().is_some() {
             return Err(server.problem("ended while starting"));

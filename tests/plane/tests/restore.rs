@@ -1,6 +1,7 @@
 //! Saved states: a restored plane is the same cluster, quickly, again and again.
 //!
 //! `hack/proof restore` runs the long form, twenty times in a row.
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -250,7 +250,8 @@ fn mounts(folder: &Path, message: &Path, pod: &Pod, container: &Container) -> St
         list.push((source, mount.mount_path.clone(), if read_only { "ro" } else { "rw" }));
     }
     list.sort_by_key(|(_, target, _)| target.len());
-    list.iter().map(|(source, target, mode)| format!("{source}\t{target}\t{mode}\n")).collect()
+    let line = |(source, target, mode): &(String, String, &str)| [source, target, *mode].join("\t");
+    list.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// Writes a pod's volumes into its folder.

@@ -72,7 +72,7 @@ fn newest_logs(folder: &Path) -> Vec<PathBuf> {
             Some((number, path))
         })
         .collect();
-    logs.sort_by(|a, b| b.0.cmp(&a.0));
+    logs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     logs.into_iter().map(|(_, path)| path).collect()
 }
 
