@@ -114,11 +114,13 @@ async fn escalate_by_name_covers_update_and_apply_but_no_post() {
     let mut unknown = admin.create(&PostParams::default(), &unknown).await.unwrap();
     unknown.rules = role(&namespace, "unknown").rules;
     assert_eq!(code(mine.replace("unknown", &PostParams::default(), &unknown).await), 403);
-    // An annotation on a Role whose rules are not held needs the right as well as a new rule does
-    // not: the check compares rules only when they or the object change.
+    // An annotation alone is checked like a change of the rules.
     let annotate = json!({"metadata": {"annotations": {"a": "b"}}});
-    let patch = mine.patch("known", &PatchParams::default(), &Patch::Merge(&annotate)).await;
-    assert_eq!(code(patch), 200);
+    let params = PatchParams::default();
+    assert_eq!(code(mine.patch("known", &params, &Patch::Merge(&annotate)).await), 200);
+    let full = role(&namespace, "full");
+    admin.create(&PostParams::default(), &full).await.unwrap();
+    assert_eq!(code(mine.patch("full", &params, &Patch::Merge(&annotate)).await), 403);
 
     // Create by POST: there is no name in the request, so the right does not apply.
     let posted = mine.create(&PostParams::default(), &role(&namespace, "posted")).await;
