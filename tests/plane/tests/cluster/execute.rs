@@ -1,6 +1,6 @@
 //! Executed pods: the real program with the pod's arguments, environment, volumes and token.
 
-use plane::support::{eventually, or_skip};
+use plane::support::{TestCluster, eventually, or_skip};
 use plane::{EXECUTE, Error, can_execute};
 use serde_json::{Value, json};
 
@@ -20,15 +20,16 @@ fn job(name: &str, script: &str) -> Value {
     })
 }
 
-/// Execution needs a mount namespace.
-fn possible() -> Option<()> {
+/// Execution needs nodes of ours and a mount namespace.
+fn possible(cluster: &TestCluster) -> Option<()> {
+    or_skip(cluster.plane())?;
     or_skip(can_execute().map_err(|reason| Error::NotPossible { reason }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn environment_volumes_and_arguments_are_the_pods() {
     let Some((cluster, namespace)) = namespace("execute-env").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     kubectl(
         &cluster,
         &namespace,
@@ -77,7 +78,7 @@ async fn environment_volumes_and_arguments_are_the_pods() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_token_is_at_its_place_and_names_the_pod() {
     let Some((cluster, namespace)) = namespace("execute-token").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let kubectl_path = plane::find_peer("kubectl").unwrap().path;
     // A program in the pod finds the API server as everywhere: by environment and token.
     let script = "dir=/var/run/secrets/kubernetes.io/serviceaccount; cat $dir/namespace; echo; \
@@ -105,7 +106,7 @@ async fn the_token_is_at_its_place_and_names_the_pod() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_code_and_message_become_the_pods_status() {
     let Some((cluster, namespace)) = namespace("execute-exit").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let mut job = job("exit", "echo some output; echo refused: not yours; exit 2");
     job["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] =
         json!("FallbackToLogsOnError");
@@ -121,7 +122,7 @@ async fn exit_code_and_message_become_the_pods_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_pod_terminates_its_program_and_kills_a_stubborn_one() {
     let Some((cluster, namespace)) = namespace("execute-signals").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let pod = |name: &str, script: &str| {
         json!({
             "apiVersion": "v1", "kind": "Pod",
