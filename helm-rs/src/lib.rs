@@ -1,1 +1,19 @@
 //! A native Helm engine: charts, values, templates, release records.
+
+mod address;
+pub mod action;
+pub mod capabilities;
+pub mod chart;
+pub mod compatible;
+pub mod gopath;
+pub mod gotext;
+pub mod manifest;
+pub mod name;
+pub mod release;
+pub mod render;
+pub mod repo;
+pub mod semver;
+mod text;
+pub mod values;
+
+pub use gotext::error_chain;

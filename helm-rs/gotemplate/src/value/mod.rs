@@ -14,7 +14,7 @@ mod string;
 mod types;
 
 use std::any::Any;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub use types::{
     MapType, Type,
 };
 
-use crate::function::Method;
+use crate::function::{Function, Method};
 
 /// One template value.
 #[derive(Clone, Default)]
@@ -67,28 +67,50 @@ impl Int {
     }
 }
 
-/// A Go slice: shared and immutable, which templates cannot tell from Go's, since no
-/// function that Helm offers writes to a slice in place.
+/// A Go slice: shared, and immutable but for [`List::sort`], the only write in place that
+/// the functions of Helm do.
 #[derive(Clone)]
 pub struct List {
     ty: &'static ListType,
-    items: Rc<[Value]>,
+    storage: Rc<Items>,
+}
+
+/// The storage of a [`List`].
+struct Items {
+    items: Box<[Value]>,
+    /// The items once they have been sorted. Sorted again they stay the same, so one place is
+    /// enough, and whoever still reads the old order keeps it.
+    sorted: OnceCell<Box<[Value]>>,
+    nil: bool,
 }
 
 impl List {
     /// A slice of the given type. The items must be of its element type.
-    pub fn new(ty: &'static ListType, items: impl Into<Rc<[Value]>>) -> Self {
-        Self { ty, items: items.into() }
+    pub fn new(ty: &'static ListType, items: impl Into<Box<[Value]>>) -> Self {
+        let storage = Items { items: items.into(), sorted: OnceCell::new(), nil: false };
+        Self { ty, storage: Rc::new(storage) }
+    }
+
+    /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
+    /// `concat` of nothing and `rest` of an empty list are such.
+    pub fn nil(ty: &'static ListType) -> Self {
+        let storage = Items { items: Box::default(), sorted: OnceCell::new(), nil: true };
+        Self { ty, storage: Rc::new(storage) }
+    }
+
+    /// Whether it is Go's nil slice.
+    pub fn is_nil(&self) -> bool {
+        self.storage.nil
     }
 
     /// An `[]interface {}`.
-    pub fn any(items: impl Into<Rc<[Value]>>) -> Self {
+    pub fn any(items: impl Into<Box<[Value]>>) -> Self {
         Self::new(&LIST_ANY, items)
     }
 
     /// A `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
-        let items: Rc<[Value]> = items.into_iter().map(|s| Value::String(s.into())).collect();
+        let items: Vec<Value> = items.into_iter().map(|s| Value::String(s.into())).collect();
         Self::new(&LIST_STRING, items)
     }
 
@@ -99,12 +121,27 @@ impl List {
 
     /// The items.
     pub fn items(&self) -> &[Value] {
-        &self.items
+        self.storage.sorted.get().unwrap_or(&self.storage.items)
+    }
+
+    /// Sorts strings by bytes, for every holder of this list. Items that are no strings stay
+    /// in front.
+    pub fn sort(&self) {
+        self.storage.sorted.get_or_init(|| {
+            let mut items = self.storage.items.clone();
+            items.sort_by(|left, right| left.text().cmp(&right.text()));
+            items
+        });
     }
 
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.items, &other.items)
+        Rc::ptr_eq(&self.storage, &other.storage)
+    }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.storage).addr()
     }
 }
 
@@ -117,12 +154,24 @@ pub type Entries = BTreeMap<Str, Value>;
 pub struct Map {
     ty: &'static MapType,
     entries: Rc<RefCell<Entries>>,
+    nil: bool,
 }
 
 impl Map {
     /// A map of the given type. The values must be of its element type.
     pub fn new(ty: &'static MapType, entries: Entries) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(entries)) }
+        Self { ty, entries: Rc::new(RefCell::new(entries)), nil: false }
+    }
+
+    /// Go's nil map: empty, `null` in JSON, and writing to it panics in Go, so whoever
+    /// writes checks [`Map::is_nil`] first. `fromYaml ""` is one.
+    pub fn nil(ty: &'static MapType) -> Self {
+        Self { ty, entries: Rc::default(), nil: true }
+    }
+
+    /// Whether it is Go's nil map.
+    pub const fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// A `map[string]interface {}`.
@@ -139,7 +188,7 @@ impl Map {
     /// conversion `map[string]interface{}(values)`.
     #[must_use]
     pub fn retyped(&self, ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries) }
+        Self { ty, entries: Rc::clone(&self.entries), nil: self.nil }
     }
 
     /// The value under `key`.
@@ -183,6 +232,11 @@ impl Map {
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
+    }
+
+    /// A number that tells storages apart for as long as they live.
+    pub fn id(&self) -> usize {
+        Rc::as_ptr(&self.entries).addr()
     }
 }
 
@@ -228,9 +282,19 @@ pub trait Object: Any {
         None
     }
 
+    /// For a value of kind [`Kind::Func`], the function, for the builtin `call`.
+    fn function(&self) -> Option<Function> {
+        None
+    }
+
+    /// Whether it is a nil pointer or nil function.
+    fn is_nil(&self) -> bool {
+        false
+    }
+
     /// Go's truth of the value; structs and non-nil pointers are true.
     fn is_true(&self) -> bool {
-        true
+        !self.is_nil()
     }
 
     /// For downcasting in the functions that take this type.
@@ -259,13 +323,21 @@ impl Value {
     }
 
     /// An `[]interface {}`.
-    pub fn list(items: impl Into<Rc<[Self]>>) -> Self {
+    pub fn list(items: impl Into<Box<[Self]>>) -> Self {
         Self::List(List::any(items))
     }
 
     /// A `map[string]interface {}`.
     pub fn map<K: Into<Str>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(Map::any(entries.into_iter().map(|(k, v)| (k.into(), v)).collect()))
+    }
+
+    /// The text of a string.
+    pub const fn text(&self) -> Option<&Str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Go's kind of the value inside the interface.
@@ -305,7 +377,7 @@ impl Value {
             Self::Int(int) => int.bits != 0,
             Self::Float(value) => *value != 0.0,
             Self::String(text) | Self::Bytes(text) => !text.is_empty(),
-            Self::List(list) => !list.items.is_empty(),
+            Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => !map.is_empty(),
             Self::Object(object) => object.is_true(),
         }
@@ -320,8 +392,8 @@ impl Value {
             Type::Float32 | Type::Float64 => Self::Float(0.0),
             Type::String => Self::String(Str::default()),
             Type::Bytes => Self::Bytes(Str::default()),
-            Type::List(list) => Self::List(List::new(list, Vec::new())),
-            Type::Map(map) => Self::Map(Map::new(map, Entries::new())),
+            Type::List(list) => Self::List(List::nil(list)),
+            Type::Map(map) => Self::Map(Map::nil(map)),
             Type::Any | Type::Named(..) | Type::Reflect => Self::Nil,
         }
     }
@@ -337,7 +409,7 @@ impl fmt::Debug for Value {
             Self::Float(value) => write!(f, "float64({value})"),
             Self::String(text) => write!(f, "{text:?}"),
             Self::Bytes(text) => write!(f, "bytes({text:?})"),
-            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items.len()),
+            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items().len()),
             Self::Map(map) => write!(f, "{}{{{} entries}}", map.ty.name, map.len()),
             Self::Object(object) => write!(f, "object({})", object.type_name()),
         }

@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bstr::{BStr, ByteSlice};
 
@@ -12,7 +12,7 @@ use bstr::{BStr, ByteSlice};
 /// Go strings need not be UTF-8, and charts rely on that: `trunc 63` cuts through a
 /// character and `b64dec` yields arbitrary bytes, which Helm prints as they are.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Str(Rc<[u8]>);
+pub struct Str(Arc<[u8]>);
 
 impl Str {
     /// The bytes.
@@ -33,7 +33,7 @@ impl Str {
 
 impl Default for Str {
     fn default() -> Self {
-        Self(Rc::from(&[][..]))
+        Self(Arc::from(&[][..]))
     }
 }
 
@@ -52,6 +52,12 @@ impl Borrow<[u8]> for Str {
     }
 }
 
+impl AsRef<[u8]> for Str {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl fmt::Debug for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.0.as_bstr(), f)
@@ -66,37 +72,37 @@ impl fmt::Display for Str {
 
 impl From<&str> for Str {
     fn from(text: &str) -> Self {
-        Self(Rc::from(text.as_bytes()))
+        Self(Arc::from(text.as_bytes()))
     }
 }
 
 impl From<String> for Str {
     fn from(text: String) -> Self {
-        Self(Rc::from(text.into_bytes()))
+        Self(Arc::from(text.into_bytes()))
     }
 }
 
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
-        Self(Rc::from(bytes))
+        Self(Arc::from(bytes))
     }
 }
 
 impl From<Vec<u8>> for Str {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Rc::from(bytes))
+        Self(Arc::from(bytes))
     }
 }
 
 impl From<&BStr> for Str {
     fn from(bytes: &BStr) -> Self {
-        Self(Rc::from(&**bytes))
+        Self(Arc::from(&**bytes))
     }
 }
 
 impl From<Cow<'_, str>> for Str {
     fn from(text: Cow<'_, str>) -> Self {
-        Self(Rc::from(text.as_bytes()))
+        Self(Arc::from(text.as_bytes()))
     }
 }
 

@@ -1,0 +1,132 @@
+//! The commands: one file each, named as the user types it.
+
+mod chart;
+mod completions;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::flags;
+use crate::ui::{Colour, Ui};
+use crate::usage::usage_error;
+
+/// Ichor: a native Helm, and Cilium takeover on top of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ichor",
+    version,
+    args_override_self = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = concat!(
+        "Examples:\n",
+        "  ichor chart template my-release ./my-chart -f values.yaml\n",
+        "  ichor chart lint ./my-chart\n",
+        "  ichor completions bash > /etc/bash_completion.d/ichor"
+    )
+)]
+struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags that every command has.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Print more on failure: what was rendered up to the error
+    #[arg(long, global = true)]
+    pub(crate) debug: bool,
+    /// Print what the program is doing
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Print only results, warnings and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Work with charts, offline
+    #[command(subcommand, arg_required_else_help = true)]
+    Chart(chart::Command),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+}
+
+/// What a command gets besides its own arguments.
+pub(crate) struct Context<'a> {
+    pub(crate) global: Global,
+    pub(crate) environment: &'a Environment,
+    pub(crate) ui: &'a mut Ui,
+}
+
+/// The definition of the command line.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Runs the program. `arguments` begins with the program's name.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+    ui: &mut Ui,
+) -> Exit {
+    let result = dispatch(arguments, environment, ui).and_then(|exit| ui.finish().map(|()| exit));
+    match result {
+        Ok(exit) => exit,
+        Err(error) => {
+            // What was printed before the error still belongs to the result.
+            drop(ui.finish());
+            ui.error(&error);
+            error.exit
+        }
+    }
+}
+
+fn dispatch(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+    ui: &mut Ui,
+) -> Result<Exit, CommandError> {
+    let mut definition = command();
+    let arguments = flags::expand_booleans(&definition, arguments)?;
+    let matches = match definition.try_get_matches_from_mut(&arguments) {
+        Ok(matches) => matches,
+        Err(error) if !error.use_stderr() => {
+            ui.result(error.render().to_string())?;
+            return Ok(Exit::Done);
+        }
+        Err(error)
+            if error.kind()
+                == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            // As Helm: a command group alone explains itself.
+            ui.result(error.render().to_string())?;
+            return Ok(Exit::Done);
+        }
+        Err(error) => {
+            let texts: Vec<String> =
+                arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+            return Err(usage_error(&error, &texts));
+        }
+    };
+    let parsed = Arguments::from_arg_matches(&matches).map_err(CommandError::new)?;
+    let mut global = parsed.global;
+    global.debug |= environment.flag("HELM_DEBUG");
+    ui.configure(global.color, global.quiet, global.verbose || global.debug);
+    let context = Context { global, environment, ui };
+    match parsed.command {
+        Command::Chart(command) => chart::run(command, context),
+        Command::Completions(arguments) => completions::run(&arguments, context),
+    }
+}

@@ -1,0 +1,113 @@
+//! What the program reads from its surroundings, in one place.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use helm_rs::gotext;
+
+/// Environment variables, directories, clock and standard input, as the program sees them.
+///
+/// | Variable | Meaning |
+/// |---|---|
+/// | `ICHOR_CHART_DIR` | Folder with chart archives, looked in before the cache and the network. |
+/// | `XDG_CACHE_HOME`, `HOME` | Where the user's cache is: `$XDG_CACHE_HOME/ichor`, else `$HOME/.cache/ichor`. |
+/// | `HELM_NAMESPACE` | Namespace when `--namespace` is not given. |
+/// | `HELM_DEBUG` | `true` is `--debug`. |
+/// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
+/// | `PATH` | Where post-renderers are looked for. |
+/// | `NO_COLOR` | Set and not empty: no colour. |
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, OsString>,
+    now: Option<SystemTime>,
+    input: Option<Vec<u8>>,
+    terminal: bool,
+}
+
+impl Environment {
+    /// The process's own.
+    pub fn of_process() -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .collect();
+        Self { variables, now: None, input: None, terminal: io::stderr().is_terminal() }
+    }
+
+    /// An environment of the given variables, with an empty standard input: for tests.
+    pub fn sealed<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let variables =
+            variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        Self { variables, input: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// Gives the environment a standard input.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(input.into());
+        self
+    }
+
+    /// Stops the clock.
+    #[must_use]
+    pub fn with_now(mut self, now: SystemTime) -> Self {
+        self.now = Some(now);
+        self
+    }
+
+    /// A variable, when it is set and not empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// A variable as text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.variable(name)?.to_str()
+    }
+
+    /// A variable as Go's `strconv.ParseBool` reads it.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.text(name).and_then(gotext::parse_bool).unwrap_or(false)
+    }
+
+    /// The folder that the user put charts into.
+    pub(crate) fn chart_directory(&self) -> Option<PathBuf> {
+        self.variable("ICHOR_CHART_DIR").map(PathBuf::from)
+    }
+
+    /// The user's cache folder for this program; it need not exist.
+    pub(crate) fn cache_directory(&self) -> Option<PathBuf> {
+        let base = self
+            .variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| Some(PathBuf::from(self.variable("HOME")?).join(".cache")));
+        base.map(|base| base.join("ichor"))
+    }
+
+    /// The time of day.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.now.unwrap_or_else(SystemTime::now)
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+    }
+
+    /// All of standard input, up to `limit` bytes.
+    pub(crate) fn read_input(&self, limit: u64) -> io::Result<Vec<u8>> {
+        if let Some(input) = &self.input {
+            return Ok(input.clone());
+        }
+        let mut input = Vec::new();
+        io::stdin().lock().take(limit).read_to_end(&mut input)?;
+        Ok(input)
+    }
+
+    /// Whether standard error is a terminal.
+    pub(crate) const fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+}

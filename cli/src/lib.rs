@@ -1,0 +1,23 @@
+//! The `ichor` command line as a library: [`run`] takes arguments, an [`Environment`] and a
+//! [`Ui`], and returns the [`Exit`] status.
+//!
+//! ```text
+//! args ── clap ─► commands::… ─► helm_rs::action::… ─► Ui (stdout: the result)
+//!                     │                                (stderr: warnings, errors, hints)
+//!                     └─ Environment (variables, directories, clock, standard input)
+//! ```
+
+mod cache;
+mod commands;
+mod environment;
+mod error;
+mod exit;
+mod flags;
+mod output;
+mod ui;
+mod usage;
+
+pub use commands::{command, run};
+pub use environment::Environment;
+pub use exit::Exit;
+pub use ui::{Buffer, Colour, Ui};

@@ -1,0 +1,134 @@
+//! The one object that writes: results to standard output, everything else to standard error.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::environment::Environment;
+use crate::error::CommandError;
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Both output streams, and how much to say.
+pub struct Ui {
+    out: Box<dyn Write>,
+    err: Box<dyn Write>,
+    colour: bool,
+    quiet: bool,
+    verbose: bool,
+}
+
+/// A growing text that several owners share; what tests give a [`Ui`] to write to.
+#[derive(Clone, Debug, Default)]
+pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Ui {
+    /// The process's own streams.
+    pub fn of_process(environment: &Environment) -> Self {
+        let colour = environment.is_terminal() && environment.variable("NO_COLOR").is_none();
+        // Locking per write is fine: results arrive in one piece.
+        Self::new(Box::new(io::stdout()), Box::new(io::stderr()), colour)
+    }
+
+    /// Any streams.
+    pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, colour: bool) -> Self {
+        Self { out, err, colour, quiet: false, verbose: false }
+    }
+
+    /// Applies the flags that every command has.
+    pub(crate) const fn configure(&mut self, colour: Colour, quiet: bool, verbose: bool) {
+        match colour {
+            Colour::Auto => {}
+            Colour::Always => self.colour = true,
+            Colour::Never => self.colour = false,
+        }
+        self.quiet = quiet;
+        self.verbose = verbose;
+    }
+
+    /// Writes a piece of the command's result.
+    pub(crate) fn result(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
+        self.out.write_all(bytes.as_ref()).map_err(|error| CommandError::output(&error))
+    }
+
+    /// Pushes out what was written; results are complete only then.
+    pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
+        self.out.flush().map_err(|error| CommandError::output(&error))
+    }
+
+    /// A line that the user should see even when quiet, in Helm's words where Helm has them.
+    pub(crate) fn warning(&mut self, text: impl AsRef<str>) {
+        self.line("", "", text.as_ref().as_bytes());
+    }
+
+    /// What is going on; silent when quiet.
+    pub(crate) fn note(&mut self, text: impl AsRef<str>) {
+        if !self.quiet {
+            self.line("", "", text.as_ref().as_bytes());
+        }
+    }
+
+    /// For whoever debugs; only when verbose.
+    pub(crate) fn debug(&mut self, text: impl AsRef<str>) {
+        if self.verbose {
+            self.line(DIM, "debug: ", text.as_ref().as_bytes());
+        }
+    }
+
+    /// The command's error, with what to do next.
+    pub(crate) fn error(&mut self, error: &CommandError) {
+        if let Some(message) = &error.message {
+            self.line(RED, "Error: ", message);
+        }
+        if let Some(hint) = &error.hint {
+            self.line(CYAN, "hint: ", hint.as_bytes());
+        }
+    }
+
+    /// Standard error has no fallback: when it is closed, the line is lost.
+    fn line(&mut self, style: &str, label: &str, text: &[u8]) {
+        let mut line = Vec::with_capacity(text.len() + 32);
+        if self.colour && !label.is_empty() {
+            line.extend_from_slice(style.as_bytes());
+            line.extend_from_slice(label.as_bytes());
+            line.extend_from_slice(RESET.as_bytes());
+        } else {
+            line.extend_from_slice(label.as_bytes());
+        }
+        line.extend_from_slice(text);
+        line.push(b'\n');
+        drop(self.err.write_all(&line));
+    }
+}
+
+const RED: &str = "\x1b[1;31m";
+const CYAN: &str = "\x1b[36m";
+const DIM: &str = "\x1b[2m";
+const RESET: &str = "\x1b[0m";
+
+impl Buffer {
+    /// What was written so far.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

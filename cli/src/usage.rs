@@ -1,0 +1,80 @@
+//! Command-line mistakes in Helm's words (`github.com/spf13/pflag`, `github.com/spf13/cobra`).
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::error::CommandError;
+
+/// Turns what clap says into what Helm says, as far as Helm has the same mistake.
+pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandError {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(ContextValue::Strings(texts)) => texts.first().map(String::as_str),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let message = match error.kind() {
+        ErrorKind::UnknownArgument => unknown_flag(argument, arguments),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
+            invalid_value(error, argument, text(ContextKind::InvalidValue).unwrap_or_default(), arguments)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!("unknown command {} for \"ichor\"", helm_rs::gotext::quote(name))
+        }
+        _ => first_line(error),
+    };
+    let hint = match error.get(ContextKind::SuggestedArg).or(error.get(ContextKind::SuggestedSubcommand)) {
+        Some(ContextValue::String(name)) => format!("did you mean {name}?"),
+        Some(ContextValue::Strings(names)) if !names.is_empty() => {
+            format!("did you mean {}?", names.join(" or "))
+        }
+        _ => "see --help".to_owned(),
+    };
+    CommandError::new(message).hint(hint)
+}
+
+fn unknown_flag(argument: &str, arguments: &[String]) -> String {
+    match argument.strip_prefix("--") {
+        Some(_) => {
+            let name = argument.split('=').next().unwrap_or(argument);
+            format!("unknown flag: {name}")
+        }
+        None => match argument.strip_prefix('-').and_then(|rest| rest.chars().next()) {
+            Some(letter) => {
+                // pflag quotes the whole group of letters, clap only the wrong one.
+                let group = arguments
+                    .iter()
+                    .find(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(letter))
+                    .map_or(argument, String::as_str);
+                format!("unknown shorthand flag: '{letter}' in {group}")
+            }
+            None => format!("unknown command {}", helm_rs::gotext::quote(argument)),
+        },
+    }
+}
+
+fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[String]) -> String {
+    // clap names the argument as in usage: `--values <FILES>`, `-f, --values <FILES>`.
+    let flag = argument.split(['<', '[']).next().unwrap_or(argument).trim_end_matches(['=', ' ']);
+    let missing = error.get(ContextKind::InvalidValue).is_none() || value.is_empty() && error.kind() == ErrorKind::InvalidValue;
+    if missing {
+        let long = flag.split(", ").last().unwrap_or(flag);
+        let last = arguments.last().map_or("", String::as_str);
+        return match last.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+            Some(letters) => {
+                let letter = letters.chars().last().unwrap_or('-');
+                format!("flag needs an argument: '{letter}' in {last}")
+            }
+            None => format!("flag needs an argument: {long}"),
+        };
+    }
+    let cause = std::error::Error::source(error)
+        .map_or_else(|| first_line(error), ToString::to_string);
+    format!("invalid argument {} for \"{flag}\" flag: {cause}", helm_rs::gotext::quote(value))
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or("wrong usage");
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}

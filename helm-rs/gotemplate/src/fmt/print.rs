@@ -1,0 +1,615 @@
+//! Verbs applied to values (Go `fmt/print.go`).
+
+use super::MAX_OUTPUT;
+use super::format::{Base, Flags};
+use crate::strconv::{FloatFormat, append_rune, decode_rune};
+use crate::value::{Int, Kind, List, Map, Object, Value};
+
+/// Values nested deeper are cut off; Go overflows its stack on a map inside itself.
+const MAX_DEPTH: usize = 1000;
+
+/// Stands for every address, so that output does not change from run to run.
+const ADDRESS: u64 = 0xc0_0000_0000;
+
+/// Widths and precisions beyond this are ignored (`tooLarge`).
+const MAX_NUMBER: i64 = 1_000_000;
+
+/// One call of a print function (`pp`).
+pub(super) struct Printer<'o> {
+    out: &'o mut Vec<u8>,
+    flags: Flags,
+    /// Inside the report of a verb that does not fit: no more texts of objects.
+    erroring: bool,
+    limit: usize,
+}
+
+type Verb = u32;
+
+const fn verb(c: char) -> Verb {
+    c as Verb
+}
+
+impl<'o> Printer<'o> {
+    pub(super) fn new(out: &'o mut Vec<u8>) -> Self {
+        let limit = out.len().saturating_add(MAX_OUTPUT);
+        Self { out, flags: Flags::default(), erroring: false, limit }
+    }
+
+    /// `doPrint`.
+    pub(super) fn print(&mut self, args: &[Value]) {
+        let mut after_string = true;
+        for (index, arg) in args.iter().enumerate() {
+            let is_string = arg.kind() == Kind::String;
+            if index > 0 && !is_string && !after_string {
+                self.out.push(b' ');
+            }
+            self.print_arg(arg, verb('v'));
+            after_string = is_string;
+        }
+    }
+
+    /// `doPrintln`.
+    pub(super) fn print_line(&mut self, args: &[Value]) {
+        for (index, arg) in args.iter().enumerate() {
+            if index > 0 {
+                self.out.push(b' ');
+            }
+            self.print_arg(arg, verb('v'));
+        }
+        self.out.push(b'\n');
+    }
+
+    /// `doPrintf`.
+    pub(super) fn print_format(&mut self, format: &[u8], args: &[Value]) {
+        let mut cursor = Cursor { format, at: 0, arg: 0, reordered: false, good: true };
+        while let Some(rest) = format.get(cursor.at..).filter(|rest| !rest.is_empty()) {
+            let text = rest.iter().position(|&b| b == b'%').unwrap_or(rest.len());
+            self.out.extend_from_slice(rest.get(..text).unwrap_or_default());
+            cursor.at += text;
+            if cursor.at >= format.len() || self.out.len() > self.limit {
+                break;
+            }
+            cursor.at += 1;
+            cursor.good = true;
+            if !self.print_directive(&mut cursor, args) {
+                break;
+            }
+        }
+        if !cursor.reordered && cursor.arg < args.len() {
+            self.print_extra(args.get(cursor.arg..).unwrap_or_default());
+        }
+    }
+
+    /// One directive after its `%`; false when the format ended inside.
+    fn print_directive(&mut self, cursor: &mut Cursor<'_>, args: &[Value]) -> bool {
+        self.flags = Flags::default();
+        while let Some(c) = cursor.peek() {
+            match c {
+                b'#' => self.flags.sharp = true,
+                b'0' => self.flags.zero = true,
+                b'+' => self.flags.plus = true,
+                b'-' => self.flags.minus = true,
+                b' ' => self.flags.space = true,
+                _ => break,
+            }
+            cursor.at += 1;
+        }
+        let mut after_index = cursor.arg_number(args.len());
+        if cursor.peek() == Some(b'*') {
+            cursor.at += 1;
+            match cursor.int_arg(args) {
+                Some(width) => {
+                    self.flags.width = Some(width.unsigned_abs() as usize);
+                    if width < 0 {
+                        self.flags.minus = true;
+                        self.flags.zero = false;
+                    }
+                }
+                None => self.out.extend_from_slice(b"%!(BADWIDTH)"),
+            }
+            after_index = false;
+        } else {
+            self.flags.width = cursor.number();
+            if after_index && self.flags.width.is_some() {
+                cursor.good = false;
+            }
+        }
+        if cursor.peek() == Some(b'.') && cursor.at + 1 < cursor.format.len() {
+            cursor.at += 1;
+            if after_index {
+                cursor.good = false;
+            }
+            after_index = cursor.arg_number(args.len());
+            if cursor.peek() == Some(b'*') {
+                cursor.at += 1;
+                self.flags.precision =
+                    cursor.int_arg(args).and_then(|precision| usize::try_from(precision).ok());
+                if self.flags.precision.is_none() {
+                    self.out.extend_from_slice(b"%!(BADPREC)");
+                }
+                after_index = false;
+            } else {
+                self.flags.precision = Some(cursor.number().unwrap_or(0));
+            }
+        }
+        if !after_index {
+            cursor.arg_number(args.len());
+        }
+        let (c, size) = decode_rune(cursor.format.get(cursor.at..).unwrap_or_default());
+        if size == 0 {
+            self.out.extend_from_slice(b"%!(NOVERB)");
+            return false;
+        }
+        cursor.at += size;
+        if c == verb('%') {
+            self.out.push(b'%');
+            return true;
+        }
+        if !cursor.good {
+            self.complain(c, b"(BADINDEX)");
+            return true;
+        }
+        let Some(arg) = args.get(cursor.arg) else {
+            self.complain(c, b"(MISSING)");
+            return true;
+        };
+        if c == verb('v') || c == verb('w') {
+            self.flags.sharp_v = std::mem::take(&mut self.flags.sharp);
+            self.flags.plus_v = std::mem::take(&mut self.flags.plus);
+        }
+        self.print_arg(arg, c);
+        cursor.arg += 1;
+        true
+    }
+
+    fn complain(&mut self, c: Verb, what: &[u8]) {
+        self.out.extend_from_slice(b"%!");
+        append_rune(self.out, c);
+        self.out.extend_from_slice(what);
+    }
+
+    fn print_extra(&mut self, extra: &[Value]) {
+        self.flags = Flags::default();
+        self.out.extend_from_slice(b"%!(EXTRA ");
+        for (index, arg) in extra.iter().enumerate() {
+            if index > 0 {
+                self.out.extend_from_slice(b", ");
+            }
+            if !matches!(arg, Value::Nil) {
+                self.out.extend_from_slice(arg.type_name().as_bytes());
+                self.out.push(b'=');
+            }
+            self.print_arg(arg, verb('v'));
+        }
+        self.out.push(b')');
+    }
+
+    /// `badVerb`; `value` is none for an untyped nil.
+    fn bad_verb(&mut self, c: Verb, value: Option<&Value>) {
+        self.erroring = true;
+        self.complain(c, b"(");
+        match value {
+            None | Some(Value::Nil) => self.out.extend_from_slice(b"<nil>"),
+            Some(value) => {
+                self.out.extend_from_slice(value.type_name().as_bytes());
+                self.out.push(b'=');
+                self.print_arg(value, verb('v'));
+            }
+        }
+        self.out.push(b')');
+        self.erroring = false;
+    }
+
+    /// `printArg`.
+    pub(super) fn print_arg(&mut self, arg: &Value, c: Verb) {
+        if matches!(arg, Value::Nil) {
+            if c == verb('T') || c == verb('v') {
+                self.flags.pad(self.out, b"<nil>");
+            } else {
+                self.bad_verb(c, None);
+            }
+        } else if c == verb('T') {
+            self.flags.string(self.out, arg.type_name().as_bytes());
+        } else if c == verb('p') {
+            self.print_pointer(arg, c);
+        } else if let Value::Bytes(bytes) = arg {
+            self.print_bytes(bytes.as_bytes(), c, arg, "[]byte");
+        } else if !self.handle_methods(arg, c) {
+            self.print_value(arg, c, 0);
+        }
+    }
+
+    /// `handleMethods`: the text of an object that has one.
+    fn handle_methods(&mut self, arg: &Value, c: Verb) -> bool {
+        if self.erroring {
+            return false;
+        }
+        if c == verb('w') && matches!(arg, Value::List(_) | Value::Map(_) | Value::Object(_)) {
+            self.bad_verb(c, Some(arg));
+            return true;
+        }
+        let Value::Object(object) = arg else { return false };
+        if self.flags.sharp_v || !matches!(char::from_u32(c), Some('v' | 's' | 'x' | 'X' | 'q')) {
+            return false;
+        }
+        match object.string() {
+            Some(text) => {
+                self.print_string(text.as_bytes(), c, arg);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// `printValue`.
+    fn print_value(&mut self, value: &Value, c: Verb, depth: usize) {
+        if depth > MAX_DEPTH || self.out.len() > self.limit {
+            self.out.extend_from_slice(b"...");
+            return;
+        }
+        if depth > 0 && self.handle_methods(value, c) {
+            return;
+        }
+        match value {
+            // Only reached inside a list, map or struct: a nil interface there.
+            Value::Nil if self.flags.sharp_v => {
+                self.out.extend_from_slice(b"interface {}(nil)");
+            }
+            Value::Nil => self.out.extend_from_slice(b"<nil>"),
+            Value::Bytes(bytes) => match char::from_u32(c) {
+                Some('s' | 'q' | 'x' | 'X') => {
+                    self.print_bytes(bytes.as_bytes(), c, value, "[]uint8");
+                }
+                _ => self.print_byte_list(bytes.as_bytes(), c),
+            },
+            Value::List(list) => self.print_list(list, c, depth),
+            Value::Map(map) => self.print_map(map, c, depth),
+            Value::Object(object) => self.print_object(object.as_ref(), value, c, depth),
+            _ => self.print_plain(value, value, c),
+        }
+    }
+
+    /// A value of a basic kind; `shown` is what a complaint names.
+    fn print_plain(&mut self, value: &Value, shown: &Value, c: Verb) {
+        match value {
+            Value::Bool(flag) => match char::from_u32(c) {
+                Some('t' | 'v') => self.flags.boolean(self.out, *flag),
+                _ => self.bad_verb(c, Some(shown)),
+            },
+            Value::Int(int) => self.print_integer(*int, c, shown),
+            Value::Float(number) => self.print_float(*number, c, shown),
+            Value::String(text) => self.print_string(text.as_bytes(), c, shown),
+            _ => self.bad_verb(c, Some(shown)),
+        }
+    }
+
+    /// `fmtInteger`.
+    fn print_integer(&mut self, int: Int, c: Verb, shown: &Value) {
+        let bits = int.bits as u64;
+        let signed = !int.kind.is_unsigned();
+        let base = match char::from_u32(c) {
+            Some('v') if self.flags.sharp_v && !signed => {
+                self.print_address(bits, true);
+                return;
+            }
+            Some('v' | 'd') => Base::Decimal,
+            Some('b') => Base::Binary,
+            Some('o') => Base::Octal,
+            Some('O') => Base::MarkedOctal,
+            Some('x') => Base::Hex,
+            Some('X') => Base::UpperHex,
+            Some('c') => return self.flags.character(self.out, bits),
+            Some('q') => return self.flags.quoted_character(self.out, bits),
+            Some('U') => return self.flags.unicode(self.out, bits),
+            _ => return self.bad_verb(c, Some(shown)),
+        };
+        self.flags.integer(self.out, bits, base, signed);
+    }
+
+    /// `fmt0x64`.
+    fn print_address(&mut self, value: u64, prefix: bool) {
+        let flags = Flags { sharp: prefix, ..self.flags };
+        flags.integer(self.out, value, Base::Hex, false);
+    }
+
+    /// `fmtFloat`.
+    fn print_float(&mut self, value: f64, c: Verb, shown: &Value) {
+        let (format, default) = match char::from_u32(c) {
+            Some('v' | 'g') => (FloatFormat::General { upper: false }, None),
+            Some('G') => (FloatFormat::General { upper: true }, None),
+            Some('b') => (FloatFormat::Binary, None),
+            Some('x') => (FloatFormat::Hex { upper: false }, None),
+            Some('X') => (FloatFormat::Hex { upper: true }, None),
+            Some('f' | 'F') => (FloatFormat::Fixed, Some(6)),
+            Some('e') => (FloatFormat::Exponent { upper: false }, Some(6)),
+            Some('E') => (FloatFormat::Exponent { upper: true }, Some(6)),
+            _ => return self.bad_verb(c, Some(shown)),
+        };
+        self.flags.float(self.out, value, format, default);
+    }
+
+    /// `fmtString`.
+    fn print_string(&mut self, text: &[u8], c: Verb, shown: &Value) {
+        match char::from_u32(c) {
+            Some('v') if self.flags.sharp_v => self.flags.quoted(self.out, text),
+            Some('v' | 's') => self.flags.string(self.out, text),
+            Some('x') => self.flags.hex_bytes(self.out, text, false),
+            Some('X') => self.flags.hex_bytes(self.out, text, true),
+            Some('q') => self.flags.quoted(self.out, text),
+            _ => self.bad_verb(c, Some(shown)),
+        }
+    }
+
+    /// `fmtBytes`.
+    fn print_bytes(&mut self, bytes: &[u8], c: Verb, shown: &Value, type_name: &str) {
+        match char::from_u32(c) {
+            Some('v' | 'd') if self.flags.sharp_v => {
+                self.out.extend_from_slice(type_name.as_bytes());
+                self.out.push(b'{');
+                for (index, &byte) in bytes.iter().enumerate() {
+                    if index > 0 {
+                        self.out.extend_from_slice(b", ");
+                    }
+                    self.print_address(u64::from(byte), true);
+                }
+                self.out.push(b'}');
+            }
+            Some('v' | 'd') => {
+                self.out.push(b'[');
+                for (index, &byte) in bytes.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(b' ');
+                    }
+                    self.flags.integer(self.out, u64::from(byte), Base::Decimal, false);
+                }
+                self.out.push(b']');
+            }
+            Some('s') => self.flags.string(self.out, bytes),
+            Some('x' | 'X' | 'q') => self.print_string(bytes, c, shown),
+            _ => self.print_byte_list(bytes, c),
+        }
+    }
+
+    /// Bytes as a slice of `uint8`, one by one.
+    fn print_byte_list(&mut self, bytes: &[u8], c: Verb) {
+        self.open_list("[]uint8");
+        for (index, &byte) in bytes.iter().enumerate() {
+            self.separate(index);
+            let int = Int { kind: crate::value::IntKind::Uint8, bits: i64::from(byte) };
+            self.print_integer(int, c, &Value::Int(int));
+        }
+        self.close_list();
+    }
+
+    fn open_list(&mut self, type_name: &str) {
+        if self.flags.sharp_v {
+            self.out.extend_from_slice(type_name.as_bytes());
+            self.out.push(b'{');
+        } else {
+            self.out.push(b'[');
+        }
+    }
+
+    fn close_list(&mut self) {
+        self.out.push(if self.flags.sharp_v { b'}' } else { b']' });
+    }
+
+    fn separate(&mut self, index: usize) {
+        if index > 0 {
+            let separator: &[u8] = if self.flags.sharp_v { b", " } else { b" " };
+            self.out.extend_from_slice(separator);
+        }
+    }
+
+    fn print_list(&mut self, list: &List, c: Verb, depth: usize) {
+        if self.flags.sharp_v && list.is_nil() {
+            self.print_typed_nil(list.ty().name);
+            return;
+        }
+        self.open_list(list.ty().name);
+        for (index, item) in list.items().iter().enumerate() {
+            if self.out.len() > self.limit {
+                break;
+            }
+            self.separate(index);
+            self.print_value(item, c, depth + 1);
+        }
+        self.close_list();
+    }
+
+    fn print_typed_nil(&mut self, type_name: &str) {
+        self.out.extend_from_slice(type_name.as_bytes());
+        self.out.extend_from_slice(b"(nil)");
+    }
+
+    fn print_map(&mut self, map: &Map, c: Verb, depth: usize) {
+        if self.flags.sharp_v && map.is_nil() {
+            self.print_typed_nil(map.ty().name);
+            return;
+        }
+        if self.flags.sharp_v {
+            self.open_list(map.ty().name);
+        } else {
+            self.out.extend_from_slice(b"map[");
+        }
+        for (index, (key, value)) in map.entries().iter().enumerate() {
+            if self.out.len() > self.limit {
+                break;
+            }
+            self.separate(index);
+            self.print_string(key.as_bytes(), c, &Value::String(key.clone()));
+            self.out.push(b':');
+            self.print_value(value, c, depth + 1);
+        }
+        self.close_list();
+    }
+
+    fn print_object(&mut self, object: &dyn Object, value: &Value, c: Verb, depth: usize) {
+        if let Some(plain) = object.underlying() {
+            self.print_plain(&plain, value, c);
+            return;
+        }
+        match object.kind() {
+            Kind::Struct => self.print_struct(object, object.type_name(), c, depth),
+            Kind::Ptr if depth == 0 && !object.is_nil() => {
+                self.out.push(b'&');
+                self.print_struct(object, pointee_name(object), c, depth + 1);
+            }
+            Kind::Ptr | Kind::Func => self.print_pointer(value, c),
+            _ => {
+                self.out.push(b'?');
+                self.out.extend_from_slice(object.type_name().as_bytes());
+                self.out.push(b'?');
+            }
+        }
+    }
+
+    /// What an action prints of an object: see [`super::append_printable`].
+    pub(super) fn print_pointee(&mut self, object: &dyn Object, value: &Value) {
+        if object.kind() == Kind::Ptr
+            && !object.is_nil()
+            && object.underlying().is_none()
+            && object.string().is_none()
+        {
+            self.print_struct(object, pointee_name(object), verb('v'), 0);
+        } else {
+            self.print_arg(value, verb('v'));
+        }
+    }
+
+    fn print_struct(&mut self, object: &dyn Object, type_name: &str, c: Verb, depth: usize) {
+        if self.flags.sharp_v {
+            self.out.extend_from_slice(type_name.as_bytes());
+        }
+        self.out.push(b'{');
+        for (index, (name, field)) in object.fields().into_iter().enumerate() {
+            self.separate(index);
+            if self.flags.plus_v || self.flags.sharp_v {
+                self.out.extend_from_slice(name.as_bytes());
+                self.out.push(b':');
+            }
+            self.print_value(&field, c, depth + 1);
+        }
+        self.out.push(b'}');
+    }
+
+    /// `fmtPointer`.
+    fn print_pointer(&mut self, value: &Value, c: Verb) {
+        let address = match value {
+            Value::Bytes(_) | Value::List(_) | Value::Map(_) => ADDRESS,
+            Value::Object(object) if matches!(object.kind(), Kind::Ptr | Kind::Func) => {
+                if object.is_nil() { 0 } else { ADDRESS }
+            }
+            _ => return self.bad_verb(c, Some(value)),
+        };
+        match char::from_u32(c) {
+            Some('v') if self.flags.sharp_v => {
+                self.out.push(b'(');
+                self.out.extend_from_slice(value.type_name().as_bytes());
+                self.out.extend_from_slice(b")(");
+                if address == 0 {
+                    self.out.extend_from_slice(b"nil");
+                } else {
+                    self.print_address(address, true);
+                }
+                self.out.push(b')');
+            }
+            Some('v') if address == 0 => self.flags.pad(self.out, b"<nil>"),
+            Some('v' | 'p') => self.print_address(address, !self.flags.sharp),
+            Some('b' | 'o' | 'd' | 'x' | 'X') => {
+                let kind = crate::value::IntKind::Uintptr;
+                self.print_integer(Int { kind, bits: address as i64 }, c, value);
+            }
+            _ => self.bad_verb(c, Some(value)),
+        }
+    }
+}
+
+fn pointee_name(object: &dyn Object) -> &str {
+    let name = object.type_name();
+    name.strip_prefix('*').unwrap_or(name)
+}
+
+/// The state of reading one format.
+struct Cursor<'f> {
+    format: &'f [u8],
+    at: usize,
+    /// The next argument.
+    arg: usize,
+    /// Whether an explicit index occurred, so that unused arguments are not reported.
+    reordered: bool,
+    /// Whether the explicit indexes of this directive fit.
+    good: bool,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.format.get(self.at).copied()
+    }
+
+    /// `parsenum`; a number that is too large ends the format.
+    fn number(&mut self) -> Option<usize> {
+        let mut number = None;
+        while let Some(digit) = self.peek().filter(u8::is_ascii_digit) {
+            let value: i64 = number.unwrap_or(0);
+            if value > MAX_NUMBER {
+                self.at = self.format.len();
+                return None;
+            }
+            number = Some(value * 10 + i64::from(digit - b'0'));
+            self.at += 1;
+        }
+        number.and_then(|number| usize::try_from(number).ok())
+    }
+
+    /// `argNumber`: an explicit index, if there is one here.
+    fn arg_number(&mut self, args: usize) -> bool {
+        if self.peek() != Some(b'[') {
+            return false;
+        }
+        self.reordered = true;
+        let rest = self.format.get(self.at..).unwrap_or_default();
+        let close = rest.iter().position(|&b| b == b']').filter(|_| rest.len() >= 3);
+        let Some(close) = close else {
+            self.good = false;
+            self.at += 1;
+            return false;
+        };
+        let digits = rest.get(1..close).unwrap_or_default();
+        let mut inner = Cursor { format: digits, at: 0, arg: 0, reordered: false, good: true };
+        let number = inner.number();
+        let complete = inner.at == digits.len() && !digits.is_empty();
+        self.at += close + 1;
+        match number.filter(|_| complete) {
+            Some(number) if (1..=args).contains(&number) => {
+                self.arg = number - 1;
+                true
+            }
+            Some(_) => {
+                self.good = false;
+                true
+            }
+            None => {
+                self.good = false;
+                false
+            }
+        }
+    }
+
+    /// `intFromArg`: the next argument as a width or precision.
+    fn int_arg(&mut self, args: &[Value]) -> Option<i64> {
+        let arg = args.get(self.arg)?;
+        self.arg += 1;
+        let plain;
+        let arg = match arg {
+            Value::Object(object) => {
+                plain = object.underlying();
+                plain.as_ref()?
+            }
+            _ => arg,
+        };
+        let Value::Int(int) = arg else { return None };
+        let value = i64::try_from(int.to_i128()).ok()?;
+        (-MAX_NUMBER..=MAX_NUMBER).contains(&value).then_some(value)
+    }
+}

@@ -1,0 +1,352 @@
+//! Text as Go prints it: quoting, `%v`, numbers, dates, system errors. What templates print has
+//! its own, fuller printer in `gotemplate`; this is for warnings and errors.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use bstr::{BString, ByteSlice};
+use goyaml::Value;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// The messages of an error and its sources joined by `: `, which is the text that Helm prints.
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let _ = write!(text, ": {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// `strconv.Quote`: what `%q` prints for a string. Text that is not UTF-8 is escaped bytewise.
+pub fn quote(text: impl AsRef<[u8]>) -> String {
+    let mut quoted = String::from("\"");
+    for chunk in text.as_ref().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\'' {
+                quoted.push(c);
+            } else {
+                push_escaped(&mut quoted, c);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(quoted, "\\x{byte:02x}");
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// `strconv.ParseBool`; nothing for a text that is no boolean to Go.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// `strconv.QuoteRune`: what `%q` prints for a rune.
+pub(crate) fn quote_char(c: char) -> String {
+    let mut quoted = String::from("'");
+    if c == '"' {
+        quoted.push(c);
+    } else {
+        push_escaped(&mut quoted, c);
+    }
+    quoted.push('\'');
+    quoted
+}
+
+fn push_escaped(text: &mut String, c: char) {
+    match c {
+        '"' | '\'' | '\\' => text.extend(['\\', c]),
+        '\x07' => text.push_str("\\a"),
+        '\x08' => text.push_str("\\b"),
+        '\x0C' => text.push_str("\\f"),
+        '\n' => text.push_str("\\n"),
+        '\r' => text.push_str("\\r"),
+        '\t' => text.push_str("\\t"),
+        '\x0B' => text.push_str("\\v"),
+        c if is_print(c) => text.push(c),
+        c => {
+            let code = u32::from(c);
+            let _ = match code {
+                0..=0x1F | 0x7F => write!(text, "\\x{code:02x}"),
+                0x80..=0xFFFF => write!(text, "\\u{code:04x}"),
+                _ => write!(text, "\\U{code:08x}"),
+            };
+        }
+    }
+}
+
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the plain space.
+pub(crate) fn is_print(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    !matches!(
+        c.general_category_group(),
+        GeneralCategoryGroup::Other | GeneralCategoryGroup::Separator
+    )
+}
+
+/// `strings.EqualFold` of an ASCII word with any text. Beside letter case, two characters outside
+/// ASCII fold to ASCII letters: the long s and the Kelvin sign.
+pub(crate) fn equal_fold(word: &str, text: &[u8]) -> bool {
+    if text.is_ascii() {
+        return word.as_bytes().eq_ignore_ascii_case(text);
+    }
+    let fold = |c: char| match c {
+        '\u{17F}' => 's',
+        '\u{212A}' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    text.to_str().is_ok_and(|text| text.chars().map(fold).eq(word.chars().map(fold)))
+}
+
+/// `strconv.FormatFloat(v, 'g', -1, 32)`, which `sigs.k8s.io/yaml` uses for numbers in text fields.
+pub(crate) fn float32(value: f64) -> String {
+    general(f64::from(value as f32), &format!("{:e}", value as f32))
+}
+
+/// `strconv.FormatFloat(v, 'g', -1, 64)`, which is `%v`.
+pub(crate) fn float64(value: f64) -> String {
+    general(value, &format!("{value:e}"))
+}
+
+/// Lays out shortest digits (`d.ddde±x` as Rust prints them) in Go's general format.
+fn general(value: f64, scientific: &str) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => ("-", mantissa),
+        None => ("", mantissa),
+    };
+    // For 'g' with the shortest precision Go decides as if the precision were 6.
+    if !(-4..6).contains(&exponent) {
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs());
+    }
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    let places = exponent.unsigned_abs() as usize;
+    if exponent < 0 {
+        return format!("{sign}0.{}{digits}", "0".repeat(places - 1));
+    }
+    match digits.split_at_checked(places + 1) {
+        Some((whole, "")) => format!("{sign}{whole}"),
+        Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+        None => format!("{sign}{digits}{}", "0".repeat(places + 1 - digits.len())),
+    }
+}
+
+/// `%v` of a value: maps as `map[k:v]` with sorted keys, lists as `[a b]`, nil as `<nil>`.
+pub(crate) fn display(value: &Value) -> String {
+    let mut text = String::new();
+    push_display(&mut text, value);
+    text
+}
+
+fn push_display(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("<nil>"),
+        Value::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
+        Value::Int(number) => text.push_str(&number.to_string()),
+        Value::Uint(number) => text.push_str(&number.to_string()),
+        Value::Float(number) => text.push_str(&float64(*number)),
+        Value::String(string) => text.push_str(&string.to_str_lossy()),
+        Value::Seq(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(' ');
+                }
+                push_display(text, item);
+            }
+            text.push(']');
+        }
+        Value::Map(map) => {
+            text.push_str("map[");
+            for (index, (key, item)) in map.iter().enumerate() {
+                if index > 0 {
+                    text.push(' ');
+                }
+                text.push_str(&key.to_str_lossy());
+                text.push(':');
+                push_display(text, item);
+            }
+            text.push(']');
+        }
+    }
+}
+
+/// `%t` of a value, which Helm uses by mistake for "type mismatch": everything but a boolean
+/// prints as a complaint with the type.
+pub(crate) fn display_truth(value: &Value) -> String {
+    match value {
+        Value::Bool(truth) => truth.to_string(),
+        Value::Null => "%!t(<nil>)".to_owned(),
+        Value::Seq(items) => {
+            let items: Vec<String> = items.iter().map(nested_truth).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Map(map) => {
+            let entry = |(key, item): (&BString, &Value)| {
+                format!("%!t(string={key}):{}", nested_truth(item))
+            };
+            let entries: Vec<String> = map.iter().map(entry).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        value => format!("%!t({}={})", value.type_name(), display(value)),
+    }
+}
+
+/// `%t` below the top, where nil is no complaint.
+fn nested_truth(value: &Value) -> String {
+    if value.is_null() { "<nil>".to_owned() } else { display_truth(value) }
+}
+
+/// What the system said, as Go prints it: the same words, without number and capital.
+pub fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = match text.find(" (os error ") {
+        Some(end) if error.raw_os_error().is_some() => text.get(..end).unwrap_or(&text),
+        _ => &text,
+    };
+    let mut chars = text.chars();
+    // Abbreviations such as "RPC" keep their capitals.
+    match (chars.next(), text.chars().nth(1)) {
+        (Some(first), Some(second)) if first.is_ascii_uppercase() && second.is_lowercase() => {
+            format!("{}{}", first.to_ascii_lowercase(), chars.as_str())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The zero `time.Time`.
+pub(crate) const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// Checks a `time.Time` in JSON and brings it into the form in which Go prints it back
+/// (`time.RFC3339Nano`: no zeros at the end of the fraction).
+///
+/// # Errors
+///
+/// Go's text. For dates that are broken in unusual places it may name another part than Go does.
+pub(crate) fn normalize_time(value: &mut Value) -> Result<(), String> {
+    let Value::String(text) = value else {
+        return Err("Time.UnmarshalJSON: input is not a JSON string".to_owned());
+    };
+    let normalized = parse_time(&text.to_str_lossy())?;
+    *value = Value::from(normalized);
+    Ok(())
+}
+
+fn parse_time(text: &str) -> Result<String, String> {
+    /// Go's layout elements with their lengths and ranges.
+    const PARTS: [(&str, usize, &str, std::ops::RangeInclusive<u32>); 11] = [
+        ("2006", 4, "", 0..=9999),
+        ("-", 0, "", 0..=0),
+        ("01", 2, "month", 1..=12),
+        ("-", 0, "", 0..=0),
+        ("02", 2, "day", 1..=31),
+        ("T", 0, "", 0..=0),
+        ("15", 2, "hour", 0..=23),
+        (":", 0, "", 0..=0),
+        ("04", 2, "minute", 0..=59),
+        (":", 0, "", 0..=0),
+        ("05", 2, "second", 0..=59),
+    ];
+    let layout = "2006-01-02T15:04:05Z07:00";
+    let fail = |rest: &str, element: &str| {
+        let (text, layout, rest) = (quote(text), quote(layout), quote(rest));
+        Err(format!("parsing time {text} as {layout}: cannot parse {rest} as {}", quote(element)))
+    };
+    let mut rest = text;
+    let mut date = [0u32; 3];
+    for (index, (element, length, name, range)) in PARTS.iter().enumerate() {
+        if *length == 0 {
+            let Some(after) = rest.strip_prefix(element) else { return fail(rest, element) };
+            rest = after;
+            continue;
+        }
+        let digits = rest.get(..*length).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+        let Some(digits) = digits else { return fail(rest, element) };
+        let number: u32 = digits.parse().unwrap_or_default();
+        if !range.contains(&number) {
+            return Err(format!("parsing time {}: {name} out of range", quote(text)));
+        }
+        if let Some(slot) = date.get_mut(index / 2) {
+            *slot = number;
+        }
+        rest = rest.get(*length..).unwrap_or_default();
+    }
+    let [year, month, day] = date;
+    if day > days_in(month, year) {
+        return Err(format!("parsing time {}: day out of range", quote(text)));
+    }
+    let start = text.get(..text.len() - rest.len()).unwrap_or_default();
+    let (fraction, zone) = split_fraction(rest);
+    if !is_zone(zone) {
+        return fail(zone, "Z07:00");
+    }
+    let zone = if matches!(zone, "+00:00" | "-00:00") { "Z" } else { zone };
+    let fraction = fraction.get(..fraction.len().min(9)).unwrap_or_default();
+    let fraction = fraction.trim_end_matches('0');
+    let dot = if fraction.is_empty() { "" } else { "." };
+    Ok(format!("{start}{dot}{fraction}{zone}"))
+}
+
+/// Splits `.123Z` into the digits and the zone.
+fn split_fraction(text: &str) -> (&str, &str) {
+    let Some(after) = text.strip_prefix('.') else { return ("", text) };
+    let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 { ("", text) } else { after.split_at(digits) }
+}
+
+fn is_zone(zone: &str) -> bool {
+    if zone == "Z" {
+        return true;
+    }
+    let bytes = zone.as_bytes();
+    bytes.len() == 6
+        && matches!(bytes, [b'+' | b'-', h1, h2, b':', m1, m2]
+            if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()))
+}
+
+const fn days_in(month: u32, year: u32) -> u32 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// `strings.TrimSpace`.
+pub(crate) fn trim_space(text: &str) -> &str {
+    text.trim_matches(char::is_whitespace)
+}
+
+/// The runes that Go reads from a string: each byte that is not part of valid UTF-8 is U+FFFD.
+pub(crate) fn runes(text: &[u8]) -> Vec<char> {
+    let mut runes = Vec::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        runes.extend(chunk.valid().chars());
+        runes.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    runes
+}
+
+/// Text from bytes, as Go's JSON encoder would write it.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    bytes.to_str_lossy()
+}

@@ -1,0 +1,7 @@
+//! TOML.
+
+use gotemplate::FunctionMap;
+
+pub(super) fn register(functions: &mut FunctionMap) {
+    let _ = functions;
+}

@@ -1,0 +1,602 @@
+//! What a chart's templates get as their dot: `.Chart`, `.Capabilities`, `.Values` and the
+//! types behind them.
+//!
+//! ```text
+//! dot ── Values        chartutil.Values, a map with methods
+//!     ├─ Chart         struct { chart.Metadata; IsRoot bool }
+//!     ├─ Capabilities  *chartutil.Capabilities ── KubeVersion, APIVersions, HelmVersion
+//!     ├─ Files         engine.files (files.rs)
+//!     ├─ Release, Subcharts, Template   plain maps
+//! ```
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use gotemplate::value::{Entries, Kind, LIST_STRING, ListType, MAP_ANY, MAP_STRING, MapType};
+use gotemplate::{CallError, List, Map, Method, Object, Str, Type, Value};
+
+use super::convert::Json;
+use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
+use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
+
+/// `chartutil.Values`, Helm's type of `.Values`.
+pub static VALUES: MapType =
+    MapType { name: "chartutil.Values", element: Type::Any, methods: &VALUES_METHODS };
+
+static VALUES_METHODS: [Method; 5] = [
+    Method { name: "AsMap", params: &[], variadic: false, call: as_map },
+    Method {
+        name: "Encode",
+        params: &[Type::Named("io.Writer", Kind::Interface)],
+        variadic: false,
+        call: encode,
+    },
+    Method { name: "PathValue", params: &[Type::String], variadic: false, call: path_value },
+    Method { name: "Table", params: &[Type::String], variadic: false, call: table_method },
+    Method { name: "YAML", params: &[], variadic: false, call: yaml },
+];
+
+/// `chartutil.VersionSet`, Helm's type of `.Capabilities.APIVersions`.
+pub static VERSION_SET: ListType =
+    ListType { name: "chartutil.VersionSet", element: Type::String, methods: &VERSION_SET_METHODS };
+
+static VERSION_SET_METHODS: [Method; 1] =
+    [Method { name: "Has", params: &[Type::String], variadic: false, call: has_version }];
+
+static MAINTAINERS: ListType = ListType {
+    name: "[]*chart.Maintainer",
+    element: Type::Named("*chart.Maintainer", Kind::Ptr),
+    methods: &[],
+};
+
+static DEPENDENCIES: ListType = ListType {
+    name: "[]*chart.Dependency",
+    element: Type::Named("*chart.Dependency", Kind::Ptr),
+    methods: &[],
+};
+
+/// The receiver of a map type's method.
+pub(crate) fn method_map(receiver: &Value) -> Result<Map, CallError> {
+    match receiver {
+        Value::Map(map) => Ok(map.clone()),
+        other => Err(CallError::new(format!("receiver is a {}, not a map", other.type_name()))),
+    }
+}
+
+/// The only argument of a method that takes a string.
+pub(crate) fn text_argument(args: &[Value]) -> Result<Str, CallError> {
+    match args {
+        [Value::String(text)] => Ok(text.clone()),
+        _ => Err(CallError::new("expected one string argument")),
+    }
+}
+
+// === chartutil.Values ===
+
+/// A value without a table under the name that was asked for, as `chartutil.ErrNoTable`.
+pub(crate) fn table(values: &Map, path: &[u8]) -> Result<Map, Str> {
+    let mut table = values.clone();
+    for name in path.split(|&b| b == b'.') {
+        table = match table.get(name) {
+            // Other named map types are not tables to Helm either.
+            Some(Value::Map(next))
+                if std::ptr::eq(next.ty(), &raw const MAP_ANY)
+                    || std::ptr::eq(next.ty(), &raw const VALUES) =>
+            {
+                next
+            }
+            _ => return Err(Str::from(name)),
+        };
+    }
+    Ok(table.retyped(&VALUES))
+}
+
+fn table_method(values: &Value, args: &[Value]) -> Result<Value, CallError> {
+    table(&method_map(values)?, text_argument(args)?.as_bytes())
+        .map(Value::Map)
+        .map_err(|name| CallError::new(format!("{} is not a table", quote(&name))))
+}
+
+fn path_value(values: &Value, args: &[Value]) -> Result<Value, CallError> {
+    let path = text_argument(args)?;
+    if path.is_empty() {
+        return Err(CallError::new("YAML path cannot be empty"));
+    }
+    let values = method_map(values)?;
+    let bytes = path.as_bytes();
+    let (parent, key) = match bytes.iter().rposition(|&b| b == b'.') {
+        Some(dot) => (table(&values, &bytes[..dot]), &bytes[dot + 1..]),
+        None => (Ok(values), bytes),
+    };
+    match parent.ok().and_then(|parent| parent.get(key)) {
+        Some(value) if !matches!(&value, Value::Map(map) if std::ptr::eq(map.ty(), &raw const MAP_ANY)) => {
+            Ok(value)
+        }
+        _ => Err(CallError::new(format!("{} is not a value", quote(&Str::from(key))))),
+    }
+}
+
+fn as_map(values: &Value, _: &[Value]) -> Result<Value, CallError> {
+    let values = method_map(values)?;
+    if values.is_empty() {
+        return Ok(Value::Map(Map::any(Entries::new())));
+    }
+    Ok(Value::Map(values.retyped(&MAP_ANY)))
+}
+
+fn encode(_: &Value, _: &[Value]) -> Result<Value, CallError> {
+    Err(CallError::new("templates have no io.Writer"))
+}
+
+fn yaml(values: &Value, _: &[Value]) -> Result<Value, CallError> {
+    goyaml::to_yaml(Json(values.clone()))
+        .map(Value::from)
+        .map_err(|error| CallError::new(error.to_string()))
+}
+
+// === chartutil.VersionSet ===
+
+fn has_version(versions: &Value, args: &[Value]) -> Result<Value, CallError> {
+    let wanted = text_argument(args)?;
+    let Value::List(versions) = versions else {
+        return Err(CallError::new("receiver is not a version set"));
+    };
+    let has = versions.items().iter().any(|v| matches!(v, Value::String(v) if *v == wanted));
+    Ok(Value::Bool(has))
+}
+
+// === .Chart ===
+
+/// `.Chart`: the metadata with one more field.
+pub(crate) struct ChartObject {
+    metadata: Rc<MetadataObject>,
+    is_root: bool,
+}
+
+struct MetadataObject(Metadata);
+
+struct MaintainerObject(Maintainer);
+
+struct DependencyObject(Dependency);
+
+impl ChartObject {
+    pub(crate) fn value(metadata: Metadata, is_root: bool) -> Value {
+        Value::Object(Rc::new(Self { metadata: Rc::new(MetadataObject(metadata)), is_root }))
+    }
+}
+
+impl Object for ChartObject {
+    fn type_name(&self) -> &str {
+        "struct { chart.Metadata; IsRoot bool }"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Struct
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "IsRoot" => Some(Value::Bool(self.is_root)),
+            "Metadata" => {
+                let metadata: Rc<dyn Object> = self.metadata.clone();
+                Some(Value::Object(metadata))
+            }
+            promoted => self.metadata.field(promoted),
+        }
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &["Metadata", "IsRoot"])
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let Some(Value::Map(json)) = self.metadata.to_json() else { return None };
+        json.set("IsRoot".into(), Value::Bool(self.is_root));
+        Some(Value::Map(json))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+const METADATA_FIELDS: [&str; 17] = [
+    "Name",
+    "Home",
+    "Sources",
+    "Version",
+    "Description",
+    "Keywords",
+    "Maintainers",
+    "Icon",
+    "APIVersion",
+    "Condition",
+    "Tags",
+    "AppVersion",
+    "Deprecated",
+    "Annotations",
+    "KubeVersion",
+    "Dependencies",
+    "Type",
+];
+
+impl Object for MetadataObject {
+    fn type_name(&self) -> &str {
+        "chart.Metadata"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Struct
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        let metadata = &self.0;
+        Some(match name {
+            "Name" => text(&metadata.name),
+            "Home" => text(&metadata.home),
+            "Sources" => texts(&metadata.sources),
+            "Version" => text(&metadata.version),
+            "Description" => text(&metadata.description),
+            "Keywords" => texts(&metadata.keywords),
+            "Maintainers" => pointers(&MAINTAINERS, &metadata.maintainers, |m| {
+                Rc::new(MaintainerObject(m.clone()))
+            }),
+            "Icon" => text(&metadata.icon),
+            "APIVersion" => text(&metadata.api_version),
+            "Condition" => text(&metadata.condition),
+            "Tags" => text(&metadata.tags),
+            "AppVersion" => text(&metadata.app_version),
+            "Deprecated" => Value::Bool(metadata.deprecated),
+            "Annotations" => string_map(&metadata.annotations),
+            "KubeVersion" => text(&metadata.kube_version),
+            "Dependencies" => {
+                let dependencies = metadata.dependencies.as_deref().unwrap_or_default();
+                pointers(&DEPENDENCIES, dependencies, |d| Rc::new(DependencyObject(d.clone())))
+            }
+            "Type" => text(&metadata.chart_type),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &METADATA_FIELDS)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let mut json = Entries::new();
+        for name in METADATA_FIELDS {
+            if let Some(value) = self.field(name).filter(Value::is_true) {
+                json.insert(json_name(name), json_value(value)?);
+            }
+        }
+        Some(Value::Map(Map::any(json)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Object for MaintainerObject {
+    fn type_name(&self) -> &str {
+        "*chart.Maintainer"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Ptr
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "Name" => text(&self.0.name),
+            "Email" => text(&self.0.email),
+            "URL" => text(&self.0.url),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &["Name", "Email", "URL"])
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let fields = [("name", &self.0.name), ("email", &self.0.email), ("url", &self.0.url)];
+        let present = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        Some(Value::map(present.map(|(name, value)| (name, text(value)))))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+const DEPENDENCY_FIELDS: [&str; 8] =
+    ["Name", "Version", "Repository", "Condition", "Tags", "Enabled", "ImportValues", "Alias"];
+
+impl Object for DependencyObject {
+    fn type_name(&self) -> &str {
+        "*chart.Dependency"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Ptr
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        let dependency = &self.0;
+        Some(match name {
+            "Name" => text(&dependency.name),
+            "Version" => text(&dependency.version),
+            "Repository" => text(&dependency.repository),
+            "Condition" => text(&dependency.condition),
+            "Tags" => texts(&dependency.tags),
+            "Enabled" => Value::Bool(dependency.enabled),
+            "ImportValues" => {
+                Value::list(dependency.import_values.iter().map(import_value).collect::<Vec<_>>())
+            }
+            "Alias" => text(&dependency.alias),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &DEPENDENCY_FIELDS)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let mut json = Entries::new();
+        for name in DEPENDENCY_FIELDS {
+            let always = matches!(name, "Name" | "Repository");
+            if let Some(value) = self.field(name).filter(|value| always || value.is_true()) {
+                json.insert(json_name(name), value);
+            }
+        }
+        Some(Value::Map(Map::any(json)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn import_value(import: &ImportValues) -> Value {
+    match import {
+        ImportValues::Written(value) => super::convert::from_tree(value.clone()),
+        ImportValues::Resolved { child, parent } => Value::Map(Map::new(
+            &MAP_STRING,
+            [("child", child), ("parent", parent)]
+                .map(|(key, value)| (key.into(), text(value)))
+                .into(),
+        )),
+    }
+}
+
+/// The name of a field of `chart.Metadata` or `chart.Dependency` in JSON.
+fn json_name(field: &str) -> Str {
+    match field {
+        "APIVersion" => "apiVersion".into(),
+        "ImportValues" => "import-values".into(),
+        _ => {
+            let mut name = field.to_owned();
+            if let Some(first) = name.get_mut(..1) {
+                first.make_ascii_lowercase();
+            }
+            name.into()
+        }
+    }
+}
+
+/// Lists of objects as lists of their JSON forms.
+fn json_value(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(object) => object.to_json(),
+        Value::List(list) if matches!(list.ty().element, Type::Named(..)) => {
+            let items: Option<Vec<_>> = list.items().iter().cloned().map(json_value).collect();
+            items.map(Value::list)
+        }
+        other => Some(other),
+    }
+}
+
+// === .Capabilities ===
+
+/// `.Capabilities`. Built once per render; its parts are shared by all charts.
+pub(crate) struct CapabilitiesObject {
+    kube_version: Value,
+    api_versions: Value,
+    helm_version: Value,
+}
+
+struct KubeVersionObject(KubeVersion);
+
+struct BuildInfoObject(HelmVersion);
+
+impl CapabilitiesObject {
+    pub(crate) fn value(capabilities: &Capabilities) -> Value {
+        let versions = capabilities.api_versions.iter().map(|v| text(v)).collect::<Vec<_>>();
+        Value::Object(Rc::new(Self {
+            kube_version: Value::Object(Rc::new(KubeVersionObject(
+                capabilities.kube_version.clone(),
+            ))),
+            api_versions: Value::List(List::new(&VERSION_SET, versions)),
+            helm_version: Value::Object(Rc::new(BuildInfoObject(
+                capabilities.helm_version.clone(),
+            ))),
+        }))
+    }
+}
+
+static CAPABILITIES_METHODS: [Method; 1] =
+    [Method { name: "Copy", params: &[], variadic: false, call: copy_capabilities }];
+
+fn copy_capabilities(capabilities: &Value, _: &[Value]) -> Result<Value, CallError> {
+    // Nothing that templates can do changes the object, so a shared copy is a copy.
+    Ok(capabilities.clone())
+}
+
+impl Object for CapabilitiesObject {
+    fn type_name(&self) -> &str {
+        "*chartutil.Capabilities"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Ptr
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "KubeVersion" => self.kube_version.clone(),
+            "APIVersions" => self.api_versions.clone(),
+            "HelmVersion" => self.helm_version.clone(),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &["KubeVersion", "APIVersions", "HelmVersion"])
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        &CAPABILITIES_METHODS
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let fields = self.fields().into_iter();
+        let json: Option<Vec<_>> =
+            fields.map(|(name, value)| json_value(value).map(|value| (name, value))).collect();
+        json.map(Value::map)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+// Both methods belong to the pointer type in Go; templates reach them because the field of a
+// pointed-to struct is addressable.
+static KUBE_VERSION_METHODS: [Method; 2] = [
+    Method { name: "GitVersion", params: &[], variadic: false, call: git_version },
+    Method { name: "String", params: &[], variadic: false, call: git_version },
+];
+
+fn git_version(version: &Value, _: &[Value]) -> Result<Value, CallError> {
+    match version {
+        Value::Object(object) => {
+            object.field("Version").ok_or_else(|| CallError::new("no such field"))
+        }
+        _ => Err(CallError::new("receiver is not a Kubernetes version")),
+    }
+}
+
+impl Object for KubeVersionObject {
+    fn type_name(&self) -> &str {
+        "chartutil.KubeVersion"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Struct
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "Version" => text(&self.0.version),
+            "Major" => text(&self.0.major),
+            "Minor" => text(&self.0.minor),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &["Version", "Major", "Minor"])
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        &KUBE_VERSION_METHODS
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        Some(Value::map(self.fields()))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Object for BuildInfoObject {
+    fn type_name(&self) -> &str {
+        "version.BuildInfo"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Struct
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "Version" => text(&self.0.version),
+            "GitCommit" => text(&self.0.git_commit),
+            "GitTreeState" => text(&self.0.git_tree_state),
+            "GoVersion" => text(&self.0.go_version),
+            _ => return None,
+        })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        fields_of(self, &["Version", "GitCommit", "GitTreeState", "GoVersion"])
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let names = ["version", "git_commit", "git_tree_state", "go_version"];
+        let fields = names.into_iter().zip(self.fields());
+        Some(Value::map(
+            fields.filter(|(_, (_, v))| v.is_true()).map(|(name, (_, value))| (name, value)),
+        ))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+// === helpers ===
+
+fn fields_of(object: &dyn Object, names: &[&'static str]) -> Vec<(&'static str, Value)> {
+    names.iter().filter_map(|name| object.field(name).map(|value| (*name, value))).collect()
+}
+
+fn text(text: &str) -> Value {
+    Value::string(text)
+}
+
+fn texts(texts: &[String]) -> Value {
+    if texts.is_empty() {
+        return Value::List(List::nil(&LIST_STRING));
+    }
+    Value::List(List::strings(texts.iter().map(String::as_str)))
+}
+
+fn string_map(map: &BTreeMap<String, String>) -> Value {
+    if map.is_empty() {
+        return Value::Map(Map::nil(&MAP_STRING));
+    }
+    let entries = map.iter().map(|(k, v)| (Str::from(k.as_str()), text(v))).collect();
+    Value::Map(Map::new(&MAP_STRING, entries))
+}
+
+fn pointers<T>(
+    ty: &'static ListType,
+    items: &[T],
+    object: impl Fn(&T) -> Rc<dyn Object>,
+) -> Value {
+    if items.is_empty() {
+        return Value::List(List::nil(ty));
+    }
+    let items: Vec<_> = items.iter().map(|item| Value::Object(object(item))).collect();
+    Value::List(List::new(ty, items))
+}
+
+fn quote(text: &Str) -> String {
+    crate::gotext::quote(text.as_bytes())
+}

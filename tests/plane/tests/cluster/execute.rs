@@ -1,0 +1,137 @@
+//! Executed pods: the real program with the pod's arguments, environment, volumes and token.
+
+use plane::support::{eventually, or_skip};
+use plane::{EXECUTE, Error, can_execute};
+use serde_json::{Value, json};
+
+use crate::{apply, kubectl, namespace, try_kubectl};
+
+/// A Job whose pod runs a shell script for real.
+fn job(name: &str, script: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+        "spec": {"backoffLimit": 0, "template": {
+            "metadata": {"annotations": {EXECUTE: "true"}, "labels": {"app": name}},
+            "spec": {"restartPolicy": "Never", "containers": [{
+                "name": "main", "image": "example.org/main",
+                "command": ["/bin/sh", "-c"], "args": [script],
+            }]},
+        }},
+    })
+}
+
+/// Execution needs a mount namespace.
+fn possible() -> Option<()> {
+    or_skip(can_execute().map_err(|reason| Error::NotPossible { reason }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn environment_volumes_and_arguments_are_the_pods() {
+    let Some((cluster, namespace)) = namespace("execute-env").await else { return };
+    let Some(()) = possible() else { return };
+    kubectl(&cluster, &namespace, &["create", "secret", "generic", "s", "--from-literal=key=hidden"]);
+    kubectl(&cluster, &namespace, &["create", "configmap", "c", "--from-literal=a.txt=content"]);
+    let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; pwd; \
+                  touch /etc/ichor-was-here; echo done > /dev/termination-log";
+    let mut job = job("env", script);
+    let pod = &mut job["spec"]["template"]["spec"];
+    pod["volumes"] = json!([{"name": "c", "configMap": {"name": "c"}}]);
+    let main = &mut pod["containers"][0];
+    main["args"] = json!([script, "name", "$(COMBINED)!"]);
+    main["workingDir"] = json!("/usr");
+    main["volumeMounts"] = json!([{"name": "c", "mountPath": "/etc/conf", "readOnly": true}]);
+    main["env"] = json!([
+        {"name": "FROM_SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
+        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": "COMBINED", "value": "$(POD)-x"},
+    ]);
+    apply(&cluster, &namespace, &job);
+    kubectl(&cluster, &namespace, &["wait", "--for=condition=Complete", "job/env", "--timeout=60s"]);
+    let log = kubectl(&cluster, &namespace, &["logs", "job/env"]);
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0].starts_with("hidden env node-"), "{log}");
+    assert!(lines[0].ends_with(" env-x env-x!"), "{log}");
+    assert_eq!(&lines[1..], ["content", "/usr"], "{log}");
+    let path = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.message}";
+    assert_eq!(kubectl(&cluster, &namespace, &["get", "pods", "-o", path]).trim(), "done");
+    assert!(!std::path::Path::new("/etc/ichor-was-here").exists(), "writes stay in the pod");
+    assert!(!std::path::Path::new("/dev/termination-log").exists(), "writes stay in the pod");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_token_is_at_its_place_and_names_the_pod() {
+    let Some((cluster, namespace)) = namespace("execute-token").await else { return };
+    let Some(()) = possible() else { return };
+    let kubectl_path = plane::find_peer("kubectl").unwrap().path;
+    // A program in the pod finds the API server as everywhere: by environment and token.
+    let script = "dir=/var/run/secrets/kubernetes.io/serviceaccount; cat $dir/namespace; echo; \
+                  unset KUBECONFIG; $KUBECTL auth whoami -o json";
+    let mut job = job("token", script);
+    job["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "KUBECTL", "value": kubectl_path}]);
+    apply(&cluster, &namespace, &job);
+    kubectl(&cluster, &namespace, &["wait", "--for=condition=Complete", "job/token", "--timeout=60s"]);
+    let log = kubectl(&cluster, &namespace, &["logs", "job/token"]);
+    let (first, whoami) = log.split_once('\n').unwrap();
+    assert_eq!(first, namespace.name);
+    let whoami: Value = serde_json::from_str(whoami).unwrap();
+    let user = &whoami["status"]["userInfo"];
+    assert_eq!(user["username"], format!("system:serviceaccount:{}:default", namespace.name));
+    let path = "jsonpath={.items[0].metadata.uid}";
+    let uid = kubectl(&cluster, &namespace, &["get", "pods", "-o", path]);
+    assert_eq!(user["extra"]["authentication.kubernetes.io/pod-uid"][0], uid.trim());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_code_and_message_become_the_pods_status() {
+    let Some((cluster, namespace)) = namespace("execute-exit").await else { return };
+    let Some(()) = possible() else { return };
+    let mut job = job("exit", "echo some output; echo refused: not yours; exit 2");
+    job["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] =
+        json!("FallbackToLogsOnError");
+    apply(&cluster, &namespace, &job);
+    kubectl(&cluster, &namespace, &["wait", "--for=condition=Failed", "job/exit", "--timeout=60s"]);
+    let path = "jsonpath={.items[0].status.containerStatuses[0].state.terminated}";
+    let text = kubectl(&cluster, &namespace, &["get", "pods", "-o", path]);
+    let terminated: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(terminated["exitCode"], 2);
+    assert_eq!(terminated["message"], "some output\nrefused: not yours\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_a_pod_terminates_its_program_and_kills_a_stubborn_one() {
+    let Some((cluster, namespace)) = namespace("execute-signals").await else { return };
+    let Some(()) = possible() else { return };
+    let pod = |name: &str, script: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "annotations": {EXECUTE: "true"}},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [{
+                "name": "main", "image": "example.org/main", "command": ["/bin/sh", "-c", script],
+            }]},
+        })
+    };
+    let loops = "echo started; while :; do sleep 0.1; done";
+    apply(&cluster, &namespace, &pod("polite", &format!("trap 'echo bye; exit 0' TERM; {loops}")));
+    apply(&cluster, &namespace, &pod("stubborn", &format!("trap '' TERM; {loops}")));
+    for name in ["polite", "stubborn"] {
+        eventually("the program's first line", 30, || async {
+            let log = try_kubectl(&cluster, &namespace, &["logs", name]).unwrap_or_default();
+            Ok(log.contains("started").then_some(()))
+        })
+        .await
+        .unwrap();
+    }
+    let mut follow = cluster.kubectl().unwrap();
+    follow.args(["-n", &namespace.name, "logs", "-f", "polite"]);
+    let follow = follow.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    kubectl(&cluster, &namespace, &["delete", "pod", "polite", "stubborn", "--timeout=30s"]);
+    let followed = follow.wait_with_output().unwrap();
+    let followed = String::from_utf8_lossy(&followed.stdout).into_owned();
+    assert!(followed.contains("bye"), "SIGTERM came first: {followed}");
+    let processes = std::process::Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    let processes = String::from_utf8_lossy(&processes.stdout).into_owned();
+    assert!(!processes.contains("trap '' TERM; echo started"), "the stubborn one was killed");
+}
