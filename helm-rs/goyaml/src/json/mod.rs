@@ -93,6 +93,7 @@ pub(crate) fn encode_value<S: Source>(value: &S) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_raw<S: Source>(value: S) -> Result<String, Error> {
     encode(&value, Style { escape_html: false, indent: None })
 }
@@ -108,6 +109,7 @@ pub(crate) fn quoted_length(text: &[u8]) -> usize {
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_indent<S: Source>(value: S, prefix: &str, indent: &str) -> Result<String, Error> {
     encode(&value, Style { escape_html: true, indent: Some((prefix, indent)) })
 }

@@ -429,8 +429,8 @@ impl Emitter {
             0xa0 => "\\_",
             0x2028 => "\\L",
             0x2029 => "\\P",
-            0..=0xff => return self.append(format!("\\x{code:02X}").as_bytes()),
-            0..=0xffff => return self.append(format!("\\u{code:04X}").as_bytes()),
+            _ if code <= 0xff => return self.append(format!("\\x{code:02X}").as_bytes()),
+            _ if code <= 0xffff => return self.append(format!("\\u{code:04X}").as_bytes()),
             _ => return self.append(format!("\\U{code:08X}").as_bytes()),
         };
         self.append(short.as_bytes());

@@ -18,14 +18,14 @@ const MAX_JSON_KEY: usize = 1024;
 
 /// Writes `value` as `sigs.k8s.io/yaml.Marshal` does.
 pub(crate) fn to_yaml<S: Source>(value: &S) -> Result<String, Error> {
-    let out = match Emitter::new(Dialect::V2).document(value, &mut Direct { checked: true }) {
-        Ok(out) => out,
-        Err(Detour) => {
-            let text = json::encode_value(value).map_err(Error::Marshaling)?;
-            let value = read::read_json(text.as_bytes())?;
-            let leaves = &mut Direct { checked: false };
-            Emitter::new(Dialect::V2).document(&&value, leaves).unwrap_or_default()
-        }
+    let direct = Emitter::new(Dialect::V2).document(value, &mut Direct { checked: true });
+    let out = if let Ok(out) = direct {
+        out
+    } else {
+        let text = json::encode_value(value).map_err(Error::Marshaling)?;
+        let value = read::read_json(text.as_bytes())?;
+        let leaves = &mut Direct { checked: false };
+        Emitter::new(Dialect::V2).document(&&value, leaves).unwrap_or_default()
     };
     // Only valid UTF-8 takes either way.
     Ok(String::from_utf8(out).unwrap_or_default())
