@@ -6,18 +6,17 @@ use std::process::Command;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
+use test_support::Missing;
 
 use crate::error::{Error, Result};
 use crate::plane::{Plane, PlaneOptions, SavedState};
 use crate::{peers, servers};
 
-/// When set to `1`, a test that cannot run for want of something fails instead of being skipped.
-pub const REQUIRE_PEERS: &str = "ICHOR_REQUIRE_PEERS";
 /// Kubeconfig of a cluster to run on instead of a plane, for the tests that allow it.
 pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 
@@ -25,7 +24,7 @@ pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 ///
 /// # Panics
 ///
-/// On an error that is no reason to skip, and on any when [`REQUIRE_PEERS`] is `1`.
+/// On an error that is no reason to skip, and on any when `ICHOR_REQUIRE_PEERS` is `1`.
 #[expect(clippy::panic, reason = "a test ends by panic; this is called by tests only")]
 #[expect(
     clippy::print_stderr,
@@ -34,7 +33,7 @@ pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 pub fn or_skip<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
-        Err(error) if error.is_skip() && std::env::var(REQUIRE_PEERS).as_deref() != Ok("1") => {
+        Err(error) if error.is_skip() && !test_support::peers_required() => {
             eprintln!("skipped: {}", error.chain());
             None
         }
@@ -102,18 +101,22 @@ impl TestCluster {
     ///
     /// When the kubeconfig is not usable.
     pub async fn client(&self) -> Result<Client> {
-        let path = match self {
-            Self::Plane(plane) => return plane.client(),
-            Self::External(path) => path,
-        };
-        let bad = |error: &dyn std::fmt::Display| Error::NotPossible {
-            reason: format!("kubeconfig {}: {error}", path.display()),
-        };
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| bad(&error))?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| bad(&error))?;
-        Client::try_from(config).map_err(Error::api("make a client"))
+        match self {
+            Self::Plane(plane) => plane.client(),
+            Self::External(path) => external_client(path, None).await,
+        }
+    }
+
+    /// A client that shows this token and no other credential.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig is not usable.
+    pub async fn client_with_token(&self, token: &str) -> Result<Client> {
+        match self {
+            Self::Plane(plane) => plane.client_with_token(token),
+            Self::External(path) => external_client(path, Some(token)).await,
+        }
     }
 
     /// `kubectl` on this cluster.
@@ -122,8 +125,12 @@ impl TestCluster {
     ///
     /// When it is not built.
     pub fn kubectl(&self) -> Result<Command> {
+        let path = match self {
+            Self::Plane(plane) => return plane.kubectl(),
+            Self::External(path) => path,
+        };
         let mut command = Command::new(peers::find("kubectl")?.path);
-        command.env("KUBECONFIG", self.kubeconfig());
+        command.env("KUBECONFIG", path);
         Ok(command)
     }
 
@@ -147,15 +154,34 @@ impl TestCluster {
             .await
             .map_err(Error::api(format!("create namespace {name}")))?;
         let name = namespace.metadata.name.unwrap_or_default();
-        // Pods are refused until the controller manager has made the default ServiceAccount.
-        let accounts =
-            Api::<k8s_openapi::api::core::v1::ServiceAccount>::namespaced(client.clone(), &name);
-        eventually("the default ServiceAccount", 30, || async {
-            Ok(accounts.get_opt("default").await.ok().flatten().map(drop))
+        // Pods are refused until the controller manager has made the default ServiceAccount, and
+        // their token volume waits for the CA.
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
+        let maps = Api::<ConfigMap>::namespaced(client.clone(), &name);
+        eventually("the namespace is filled", 30, || async {
+            let account = accounts.get_opt("default").await.ok().flatten();
+            let map = maps.get_opt("kube-root-ca.crt").await.ok().flatten();
+            Ok(account.and(map).map(drop))
         })
         .await?;
         Ok(TestNamespace { name, client })
     }
+}
+
+/// A client from a kubeconfig, with the token in place of its credentials.
+async fn external_client(path: &Path, token: Option<&str>) -> Result<Client> {
+    let bad = |error: &dyn std::fmt::Display| Error::NotPossible {
+        reason: format!("kubeconfig {}: {error}", path.display()),
+    };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| bad(&error))?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| bad(&error))?;
+    if let Some(token) = token {
+        config.auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
+    }
+    config.default_retry = false;
+    Client::try_from(config).map_err(Error::api("make a client"))
 }
 
 /// A namespace of one test.
@@ -278,4 +304,10 @@ fn states_folder() -> Result<PathBuf> {
     let etcd = peers::find("etcd")?.path;
     let tools = etcd.ancestors().nth(2).unwrap_or(Path::new("/tmp"));
     Ok(tools.join("states"))
+}
+
+impl From<Missing> for Error {
+    fn from(missing: Missing) -> Self {
+        Self::NotPossible { reason: missing.to_string() }
+    }
 }

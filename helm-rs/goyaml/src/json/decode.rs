@@ -105,6 +105,18 @@ impl Parser<'_> {
         if self.input.iter().all(is_space) { Error::Empty } else { Error::UnexpectedEnd }
     }
 
+    /// The end of the input inside a token, where `json.Unmarshal` misses the next byte: it tries
+    /// a space there.
+    fn end_in(&self, context: &str) -> Error {
+        if self.extent == Extent::Whole {
+            return Error::Syntax {
+                message: format!("invalid character ' ' {context}"),
+                offset: self.input.len(),
+            };
+        }
+        self.end()
+    }
+
     /// The byte at the cursor, with an error that tells the context if it is not `wanted`.
     fn expect(&mut self, wanted: u8, context: &str) -> Result<(), Error> {
         match self.peek() {
@@ -215,8 +227,14 @@ impl Parser<'_> {
     fn word(&mut self, word: &str) -> Result<(), Error> {
         self.at += 1;
         for wanted in word.bytes().skip(1) {
-            let expected = char::from(wanted);
-            self.expect(wanted, &format!("in literal {word} (expecting '{expected}')"))?;
+            if self.peek() != Some(wanted) {
+                let context = format!("in literal {word} (expecting '{}')", char::from(wanted));
+                return Err(match self.peek() {
+                    Some(byte) => self.unexpected(byte, &context),
+                    None => self.end_in(&context),
+                });
+            }
+            self.at += 1;
         }
         Ok(())
     }
@@ -226,7 +244,7 @@ impl Parser<'_> {
         match self.peek() {
             Some(b'0'..=b'9') => {}
             Some(byte) => return Err(self.unexpected(byte, context)),
-            None => return Err(self.end()),
+            None => return Err(self.end_in(context)),
         }
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -320,7 +338,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             Some(byte) => return Err(self.unexpected(byte, "in string escape code")),
-            None => return Err(self.end()),
+            None => return Err(self.end_in("in string escape code")),
         };
         text.push(plain);
         self.at += 1;
@@ -349,9 +367,10 @@ impl Parser<'_> {
     fn code_unit(&mut self) -> Result<u32, Error> {
         let mut unit = 0;
         for _ in 0..4 {
-            let Some(byte) = self.peek() else { return Err(self.end()) };
+            const CONTEXT: &str = "in \\u hexadecimal character escape";
+            let Some(byte) = self.peek() else { return Err(self.end_in(CONTEXT)) };
             let Some(digit) = char::from(byte).to_digit(16) else {
-                return Err(self.unexpected(byte, "in \\u hexadecimal character escape"));
+                return Err(self.unexpected(byte, CONTEXT));
             };
             unit = unit << 4 | digit;
             self.at += 1;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use bstr::BString;
 
-use super::decode::{Decoded, TooDeep};
+use super::decode::Decoded;
 use super::tape::{self, Item};
 use crate::scalar::number;
 use crate::{Conversion, Error, LimitError, Limits, Map, Value, json};
@@ -42,25 +42,9 @@ pub(super) fn convert(
     limits: &Limits,
 ) -> Result<Value, Error> {
     let Decoded { tape, too_deep } = decoded;
-    check_keys(&tape)?;
-    match too_deep {
-        None => {}
-        Some(TooDeep::Ours) => {
-            return Err(Error::Limit(LimitError::Depth { limit: limits.max_depth }));
-        }
-        Some(TooDeep::Json { is_map }) => {
-            if let Some(value) = tape.iter().find_map(|item| match item {
-                Item::Float(value) if !value.is_finite() => Some(*value),
-                _ => None,
-            }) {
-                return Err(unsupported(value));
-            }
-            let bracket = if is_map { '{' } else { '[' };
-            return Err(Error::Unmarshaling(json::Error::Syntax {
-                message: format!("invalid character '{bracket}' exceeded max depth"),
-                offset: 0,
-            }));
-        }
+    // Keys that JSON cannot express are rare: look for their types before following the tree.
+    if too_deep || tape.iter().any(|item| matches!(item, Item::Null | Item::Uint(_))) {
+        check(&tape, too_deep, limits)?;
     }
     let (value, finite) = build(tape, numbers);
     if !finite && let Some(bad) = first_unsupported(&value) {
@@ -74,43 +58,66 @@ fn unsupported(value: f64) -> Error {
     Error::Converting(Conversion::Json(json::Error::UnsupportedValue { text }))
 }
 
-/// Refuses keys that have no string form: null, and integers above `i64`.
-fn check_keys(tape: &[Item<'_>]) -> Result<(), Error> {
-    // Such a key is rare: look for its type before following the structure.
-    if !tape.iter().any(|item| matches!(item, Item::Null | Item::Uint(_))) {
-        return Ok(());
-    }
-    struct Open {
-        end: usize,
-        is_map: bool,
-        at_key: bool,
-    }
-    let mut open: Vec<Open> = Vec::new();
-    for (at, item) in tape.iter().enumerate() {
-        while open.last().is_some_and(|around| around.end <= at) {
-            open.pop();
-        }
-        let is_key = match open.last_mut() {
-            Some(around) if around.is_map => {
-                around.at_key = !around.at_key;
-                !around.at_key
+/// Refuses keys that have no string form (null, and integers above `i64`) and trees that are too
+/// deep. What a later value of the same key replaces does not count for Go.
+fn check(tape: &[Item<'_>], too_deep: bool, limits: &Limits) -> Result<(), Error> {
+    let mut open: Vec<(usize, usize)> = vec![(0, 1)];
+    let mut bracket = None;
+    let mut number = None;
+    while let Some((at, depth)) = open.pop() {
+        let (is_map, end) = match tape.get(at) {
+            Some(Item::Seq { end }) => (false, *end),
+            Some(Item::Map { end }) => (true, *end),
+            Some(Item::Float(value)) if !value.is_finite() => {
+                number.get_or_insert(*value);
+                continue;
             }
-            _ => false,
+            _ => continue,
         };
-        if is_key && matches!(item, Item::Null | Item::Uint(_)) {
-            return Err(Error::Converting(Conversion::MapKey {
-                go_type: item.type_name().to_owned(),
-                key: tape::go_syntax(tape, at),
-                value: tape::go_syntax(tape, at + 1),
-            }));
+        if depth > json::MAX_DEPTH {
+            bracket.get_or_insert(if is_map { '{' } else { '[' });
         }
-        match item {
-            Item::Seq { end } => open.push(Open { end: *end, is_map: false, at_key: false }),
-            Item::Map { end } => open.push(Open { end: *end, is_map: true, at_key: true }),
-            _ => {}
+        let from = open.len();
+        if is_map {
+            for (key, value) in tape::live_entries(tape, at + 1, end) {
+                check_key(tape, key, value)?;
+                open.push((value, depth + 1));
+            }
+        } else {
+            let mut item = at + 1;
+            while item < end {
+                open.push((item, depth + 1));
+                item = tape::next(tape, item);
+            }
         }
+        if let Some(items) = open.get_mut(from..) {
+            items.reverse();
+        }
+    }
+    if let Some(bracket) = bracket {
+        if let Some(number) = number {
+            return Err(unsupported(number));
+        }
+        return Err(Error::Unmarshaling(json::Error::Syntax {
+            message: format!("invalid character '{bracket}' exceeded max depth"),
+            offset: 0,
+        }));
+    }
+    if too_deep {
+        return Err(Error::Limit(LimitError::Depth { limit: limits.max_depth }));
     }
     Ok(())
+}
+
+fn check_key(tape: &[Item<'_>], key: usize, value: usize) -> Result<(), Error> {
+    match tape.get(key) {
+        Some(item @ (Item::Null | Item::Uint(_))) => Err(Error::Converting(Conversion::MapKey {
+            go_type: item.type_name().to_owned(),
+            key: tape::go_syntax(tape, key),
+            value: tape::go_syntax(tape, value),
+        })),
+        _ => Ok(()),
+    }
 }
 
 /// Builds the value and says whether all its floats are finite.

@@ -6,29 +6,18 @@ use std::collections::HashSet;
 use super::compose::{Document, Node, NodeId, NodeKind};
 use super::tape::{self, Item};
 use crate::base64;
+use crate::json::MAX_DEPTH;
 use crate::scalar::number::Integer;
 use crate::scalar::resolve::{self, LONG_PREFIX, Resolved, Schema};
 use crate::{Conversion, Error, LimitError, Limits, YamlError};
-
-/// The depth at which `encoding/json` stops, whatever the limits say.
-const GO_DEPTH: usize = 10_000;
 
 /// What a document came to.
 #[derive(Debug, Default)]
 pub(super) struct Decoded<'t> {
     /// The value and everything in it; empty if there was no document.
     pub(super) tape: Vec<Item<'t>>,
-    /// The first collection that nests deeper than is allowed.
-    pub(super) too_deep: Option<TooDeep>,
-}
-
-/// A collection beyond the depth that is allowed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum TooDeep {
-    /// For our limits.
-    Ours,
-    /// For `encoding/json`.
-    Json { is_map: bool },
+    /// Whether a collection nests deeper than is allowed.
+    pub(super) too_deep: bool,
 }
 
 /// Decodes the document. `strict` forbids keys that occur twice.
@@ -44,7 +33,9 @@ pub(super) fn decode<'t>(
         document,
         strict,
         max_nodes: limits.max_nodes,
-        max_depth: limits.max_depth.min(GO_DEPTH),
+        max_alias_bytes: limits.max_alias_bytes,
+        alias_bytes: 0,
+        max_depth: limits.max_depth.min(MAX_DEPTH),
         tape: Vec::new(),
         frames: Vec::new(),
         open_aliases: HashSet::new(),
@@ -53,7 +44,7 @@ pub(super) fn decode<'t>(
         alias_depth: 0,
         decode_count: 0,
         alias_count: 0,
-        too_deep: None,
+        too_deep: false,
         seen: Vec::new(),
     };
     // go-yaml counts the document itself.
@@ -93,6 +84,8 @@ struct Decoder<'d, 't> {
     document: &'d Document<'t>,
     strict: bool,
     max_nodes: usize,
+    max_alias_bytes: usize,
+    alias_bytes: usize,
     max_depth: usize,
     tape: Vec<Item<'t>>,
     frames: Vec<Frame>,
@@ -103,7 +96,7 @@ struct Decoder<'d, 't> {
     alias_depth: usize,
     decode_count: usize,
     alias_count: usize,
-    too_deep: Option<TooDeep>,
+    too_deep: bool,
     /// With `strict`, the keys of each open map.
     seen: Vec<HashSet<Vec<u8>>>,
 }
@@ -180,6 +173,13 @@ impl<'t> Decoder<'_, 't> {
             }
             NodeKind::Scalar { value, tag, implicit } => {
                 let item = scalar(value, tag.as_deref(), *implicit)?;
+                if self.alias_depth > 0 {
+                    self.alias_bytes = self.alias_bytes.saturating_add(value.len());
+                    if self.alias_bytes > self.max_alias_bytes {
+                        let limit = self.max_alias_bytes;
+                        return Err(Error::Limit(LimitError::AliasBytes { limit }));
+                    }
+                }
                 self.tape.push(item);
                 Ok(())
             }
@@ -204,13 +204,7 @@ impl<'t> Decoder<'_, 't> {
             self.seen.push(HashSet::new());
         }
         self.depth += 1;
-        if self.depth > GO_DEPTH {
-            if !matches!(self.too_deep, Some(TooDeep::Json { .. })) {
-                self.too_deep = Some(TooDeep::Json { is_map });
-            }
-        } else if self.depth > self.max_depth && self.too_deep.is_none() {
-            self.too_deep = Some(TooDeep::Ours);
-        }
+        self.too_deep |= self.depth > self.max_depth;
         start
     }
 
@@ -278,14 +272,7 @@ impl<'t> Decoder<'_, 't> {
 
     /// Notes a key that the innermost map has already.
     fn check_unique(&mut self, key: usize, line: usize) {
-        let identity = match self.tape.get(key) {
-            None | Some(Item::Seq { .. } | Item::Map { .. }) => return,
-            // NaN equals nothing.
-            Some(Item::Float(value)) if value.is_nan() => return,
-            Some(Item::Float(value)) => format!("f{}", value + 0.0).into_bytes(),
-            Some(Item::Str(text)) => [b"s", text.as_ref()].concat(),
-            Some(other) => format!("{other:?}").into_bytes(),
-        };
+        let Some(identity) = self.tape.get(key).and_then(Item::identity) else { return };
         if self.seen.last_mut().is_some_and(|keys| !keys.insert(identity)) {
             let key = tape::go_syntax(&self.tape, key);
             self.parts.push(format!("line {}: key {key} already set in map", line + 1));

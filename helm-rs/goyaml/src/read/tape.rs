@@ -4,6 +4,7 @@
 //! turn, up to its end. Nothing nests in memory, so depth costs no stack.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::scalar::number;
@@ -26,6 +27,18 @@ pub(super) enum Item<'t> {
 }
 
 impl Item<'_> {
+    /// What makes two keys of a map the same; `None` for what equals nothing.
+    pub(super) fn identity(&self) -> Option<Vec<u8>> {
+        Some(match self {
+            Item::Float(value) if value.is_nan() => return None,
+            // Zeros of both signs are the same.
+            Item::Float(value) => format!("f{}", value + 0.0).into_bytes(),
+            Item::Str(text) => [b"s", text.as_ref()].concat(),
+            Item::Seq { .. } | Item::Map { .. } => return None,
+            other => format!("{other:?}").into_bytes(),
+        })
+    }
+
     /// Go's name of the type.
     pub(super) const fn type_name(&self) -> &'static str {
         match self {
@@ -101,37 +114,45 @@ pub(super) fn next(tape: &[Item<'_>], at: usize) -> usize {
     }
 }
 
-/// Entries of a map as `fmt` orders them: each key once, the later value, by type and value.
+/// Entries of a map as `fmt` orders them: by type and value of the key.
 fn sorted_entries(tape: &[Item<'_>], from: usize, end: usize) -> Vec<(usize, usize)> {
+    let mut entries = live_entries(tape, from, end);
+    entries.sort_by(|a, b| compare_keys(tape, a.0, b.0));
+    entries
+}
+
+/// The places of keys and values of a map whose items stand in `from..end`: each key once, with
+/// its last value.
+pub(super) fn live_entries(tape: &[Item<'_>], from: usize, end: usize) -> Vec<(usize, usize)> {
     let mut entries: Vec<(usize, usize)> = Vec::new();
+    let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut key = from;
     while key < end {
         let value = next(tape, key);
-        match entries.iter_mut().find(|(known, _)| same_key(tape, *known, key)) {
+        let place = tape
+            .get(key)
+            .and_then(Item::identity)
+            .map_or(entries.len(), |identity| *known.entry(identity).or_insert(entries.len()));
+        match entries.get_mut(place) {
             Some(entry) => entry.1 = value,
             None => entries.push((key, value)),
         }
         key = next(tape, value);
     }
-    entries.sort_by(|a, b| compare_keys(tape, a.0, b.0));
     entries
 }
 
-fn same_key(tape: &[Item<'_>], a: usize, b: usize) -> bool {
-    tape.get(a) == tape.get(b)
-}
-
-/// `internal/fmtsort` for keys in an interface: nil, then by kind of type, then by value.
+/// `internal/fmtsort` for keys in an interface: nil, then by type, then by value.
 ///
-/// Go orders different types by the addresses of their descriptions, so any order will do there.
+/// Go orders types by the addresses of their descriptions; this is the order in Helm's binary.
 fn compare_keys(tape: &[Item<'_>], a: usize, b: usize) -> std::cmp::Ordering {
     let rank = |at: usize| match tape.get(at) {
         None | Some(Item::Null) => 0,
-        Some(Item::Bool(_)) => 1,
-        Some(Item::Int(_)) => 2,
-        Some(Item::Uint(_)) => 3,
+        Some(Item::Str(_)) => 1,
+        Some(Item::Uint(_)) => 2,
+        Some(Item::Int(_)) => 3,
         Some(Item::Float(_)) => 4,
-        Some(Item::Str(_)) => 5,
+        Some(Item::Bool(_)) => 5,
         Some(Item::Seq { .. } | Item::Map { .. }) => 6,
     };
     match (tape.get(a), tape.get(b)) {

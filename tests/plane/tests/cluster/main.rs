@@ -1,5 +1,6 @@
 //! Tests that share one plane: each has a namespace of its own. One program, so that CI starts one
 //! control plane for all of them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
 mod audit;
 mod execute;
@@ -36,8 +37,11 @@ fn try_kubectl(
 
 /// Applies a manifest from text.
 fn apply(cluster: &TestCluster, namespace: &TestNamespace, manifest: &serde_json::Value) {
-    let file = std::env::temp_dir()
-        .join(format!("ichor-manifest-{}-{}.json", std::process::id(), namespace.name));
+    let file = std::env::temp_dir().join(format!(
+        "ichor-manifest-{}-{}.json",
+        std::process::id(),
+        namespace.name
+    ));
     std::fs::write(&file, manifest.to_string()).unwrap();
     let path = file.display().to_string();
     kubectl(cluster, namespace, &["apply", "-f", &path]);
