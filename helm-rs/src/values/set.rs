@@ -102,8 +102,8 @@ pub enum SetError {
     #[error(transparent)]
     Json(#[from] goyaml::json::Error),
     /// A file named by `--set-file` cannot be read.
-    #[error("{0}")]
-    File(#[source] FileError),
+    #[error(transparent)]
+    File(FileError),
     /// A bound of ours: indices nest too deep or lists grow too long.
     #[error("value path exceeds the limit of {limit} {what}")]
     Limit {
