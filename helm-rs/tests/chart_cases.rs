@@ -114,6 +114,14 @@ fn normalize(value: &mut Json) {
     }
 }
 
+fn sort_lines(answer: &mut Json, key: &str) {
+    if let Some(text) = answer[key].as_str() {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        answer[key] = json!(lines.join("\n"));
+    }
+}
+
 fn files(files: &[File]) -> Json {
     files.iter().map(|f| json!([f.name, f.data.to_str_lossy()])).collect()
 }
@@ -240,6 +248,18 @@ fn dump(chart: &Chart, sorted: bool) -> Json {
         "full": chart.full_path(),
         "crds": chart.crds().iter().map(chart::Crd::filename).collect::<Vec<_>>(),
     })
+}
+
+/// What dependency processing does not touch is left out of its cases.
+fn leave_out_files(dump: &mut Json) {
+    if let Some(map) = dump.as_object_mut() {
+        for key in ["raw", "files", "templates", "lock", "schema", "crds"] {
+            map.remove(key);
+        }
+    }
+    for subchart in dump["deps"].as_array_mut().into_iter().flatten() {
+        leave_out_files(subchart);
+    }
 }
 
 fn err(error: &dyn Error) -> Json {
@@ -429,7 +449,9 @@ fn process(request: &Request, log: &mut Vec<Warning>) -> Json {
         return err(&error);
     }
     if request.text("op") == "process" {
-        return json!({"err": null, "ok": dump(&chart, false)});
+        let mut dump = dump(&chart, false);
+        leave_out_files(&mut dump);
+        return json!({"err": null, "ok": dump});
     }
     let effective = match values::coalesce_values(&chart, &user_values, log) {
         Ok(values) => values,
@@ -502,8 +524,14 @@ fn sort(request: &Request, log: &mut Vec<Warning>) -> Json {
 fn difference(request: &Json, want: &Json) -> Option<String> {
     let mut got = handle(&Request(request));
     let mut want = want.clone();
-    normalize(&mut got);
-    normalize(&mut want);
+    for answer in [&mut got, &mut want] {
+        normalize(answer);
+        sort_lines(answer, "log");
+        // Helm walks subcharts and objects in random order.
+        if request["op"] == "render" || request["op"] == "schema" {
+            sort_lines(answer, "err");
+        }
+    }
     if got.get("err").is_some_and(|e| !e.is_null()) && want.get("err") == got.get("err") {
         got["ok"] = Json::Null;
         want["ok"] = Json::Null;
