@@ -313,7 +313,7 @@ fn is_zone(zone: &str) -> bool {
             if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()))
 }
 
-const fn days_in(month: u32, year: u32) -> u32 {
+pub(crate) const fn days_in(month: u32, year: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -333,7 +333,7 @@ pub fn decode_metadata(yaml: &[u8], metadata: &mut Metadata) -> Result<(), Decod
 /// [`DecodeError`] when the document is no YAML or a field has the wrong type.
 pub fn decode_lock(yaml: &[u8]) -> Result<Option<Lock>, DecodeError> {
     let Some(mut fields) = decode_target(yaml, &LOCK)? else { return Ok(None) };
-    let mut lock = Lock::default();
+    let mut lock = Lock { generated: gotext::ZERO_TIME.to_owned(), ..Lock::default() };
     text(&mut fields, "generated", &mut lock.generated);
     text(&mut fields, "digest", &mut lock.digest);
     if let Some(Value::Seq(items)) = fields.remove("dependencies") {

@@ -7,6 +7,7 @@
 //! A schema may refer to files, as in Helm; references to the network are refused, where Helm
 //! would fetch them.
 
+mod formats;
 mod loader;
 mod report;
 
@@ -124,7 +125,14 @@ impl SchemaCache {
 }
 
 /// A compiled schema, or why it cannot be compiled.
-struct Compiled(Result<(boon::Schemas, boon::SchemaIndex), String>);
+struct Compiled(Result<Schema, String>);
+
+struct Schema {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+    /// The schema as it was read.
+    document: Json,
+}
 
 impl Compiled {
     fn new(schema: &[u8], warnings: &mut Vec<Warning>) -> Self {
@@ -137,31 +145,31 @@ impl Compiled {
     }
 
     fn validate(&self, values: &Map) -> Result<(), String> {
-        let (schemas, index) = self.0.as_ref().map_err(Clone::clone)?;
+        let schema = self.0.as_ref().map_err(Clone::clone)?;
         let depth = depth(values);
         let run = || {
             let values = to_json_map(values);
-            schemas.validate(&values, *index).map_err(|error| report::validation(&error))
+            let result = schema.schemas.validate(&values, schema.index);
+            result.map_err(|error| report::validation(&error, &schema.document))
         };
         on_deep_stack(depth > DEEP, || caught(run).and_then(|result| result))
     }
 }
 
 /// Compiles on this stack and returns what was noted on the way.
-fn compile(
-    schema: &[u8],
-) -> (Result<(boon::Schemas, boon::SchemaIndex), String>, Vec<Warning>) {
+fn compile(schema: &[u8]) -> (Result<Schema, String>, Vec<Warning>) {
     let notes = Rc::new(RefCell::new(Vec::new()));
     let result = caught(|| {
-        let schema = parse(schema)?;
+        let document = parse(schema)?;
         let mut compiler = boon::Compiler::new();
+        formats::register(&mut compiler);
         compiler.use_loader(Box::new(Loader { notes: Rc::clone(&notes) }));
         let mut schemas = boon::Schemas::new();
         let index = compiler
-            .add_resource(URL, schema)
+            .add_resource(URL, document.clone())
             .and_then(|()| compiler.compile(URL, &mut schemas))
             .map_err(|error| report::compilation(&error))?;
-        Ok((schemas, index))
+        Ok(Schema { schemas, index, document })
     });
     let notes = notes.take();
     (result.and_then(|result| result), notes)

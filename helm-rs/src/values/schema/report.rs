@@ -4,16 +4,18 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use boon::{CompileError, ErrorKind, InstanceLocation, InstanceToken, ValidationError};
+use boon::{CompileError, ErrorKind, InstanceToken, ValidationError};
 use serde_json::Value as Json;
 
 use crate::gotext;
 
-/// All failures of a document, without the head line that Helm cuts off.
-pub(super) fn validation(error: &ValidationError<'_, '_>) -> String {
-    let mut text = String::new();
-    push_error(&mut text, error, 0);
+/// All failures of a document, without the head line that Helm cuts off. `schema` is the schema's
+/// own document, for the text of its patterns.
+pub(super) fn validation(error: &ValidationError<'_, '_>, schema: &Json) -> String {
+    let mut report = Report { text: String::new(), schema };
+    report.push(error, 0);
     let head = "jsonschema validation failed with 'file:///values.schema.json#'\n";
+    let text = report.text;
     format!("{}\n", text.strip_prefix(head).unwrap_or(&text))
 }
 
@@ -38,9 +40,10 @@ pub(super) fn compilation(error: &CompileError) -> String {
             format!("cycle in resolving $schema in {}", q(url))
         }
         CompileError::ValidationError { url, src } => {
-            let mut text = format!("{} is not valid against metaschema: ", q(&with_fragment(url)));
-            push_error(&mut text, src, 0);
-            text
+            let text = format!("{} is not valid against metaschema: ", q(&with_fragment(url)));
+            let mut report = Report { text, schema: &Json::Null };
+            report.push(src, 0);
+            report.text
         }
         CompileError::ParseIdError { loc } => format!("error in parsing id at {}", q(loc)),
         CompileError::ParseAnchorError { loc } => {
@@ -75,28 +78,112 @@ fn with_fragment(url: &str) -> String {
     if url.contains('#') { url.to_owned() } else { format!("{url}#") }
 }
 
-/// `ValidationError.display`
-fn push_error(text: &mut String, error: &ValidationError<'_, '_>, indent: usize) {
-    let mut indent = indent;
-    let skipped =
-        error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
-    if !skipped {
-        if indent > 0 {
-            text.push('\n');
-            text.push_str(&"  ".repeat(indent - 1));
-            text.push_str("- ");
+/// A report being written.
+struct Report<'a> {
+    text: String,
+    schema: &'a Json,
+}
+
+/// The part of a schema in whose course failures were found: their `schema_url`s start with it.
+struct Place<'a> {
+    url: &'a str,
+    /// Length of the instance location at which this part was applied.
+    depth: usize,
+}
+
+impl Report<'_> {
+    /// `ValidationError.display`
+    fn push(&mut self, error: &ValidationError<'_, '_>, indent: usize) {
+        let mut indent = indent;
+        let skipped =
+            error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
+        if !skipped {
+            if let ErrorKind::Schema { url } = &error.kind {
+                let url = quote(&with_fragment(url));
+                let _ = write!(self.text, "jsonschema validation failed with {url}");
+            } else {
+                let text = match &error.kind {
+                    ErrorKind::Pattern { got, want } => {
+                        let original = self.pattern(error.schema_url);
+                        let want = original.as_deref().unwrap_or(want);
+                        format!("{} does not match pattern {}", quote(got), quote(want))
+                    }
+                    other => kind(other),
+                };
+                self.push_line(&error.instance_location.tokens, &text, indent);
+            }
+            indent += 1;
         }
-        indent += 1;
-        if let ErrorKind::Schema { url } = &error.kind {
-            let url = quote(&with_fragment(url));
-            let _ = write!(text, "jsonschema validation failed with {url}");
-        } else {
-            let at = quote(&pointer(&error.instance_location));
-            let _ = write!(text, "at {at}: {}", kind(&error.kind));
+        let url = match &error.kind {
+            ErrorKind::Reference { url, .. } => url,
+            _ => error.schema_url,
+        };
+        let place = Place { url, depth: error.instance_location.tokens.len() };
+        // The causes of these lie in the alternatives, whose own keyword was just printed.
+        let skip = match error.kind {
+            ErrorKind::AllOf | ErrorKind::AnyOf | ErrorKind::OneOf(_) => 2,
+            _ => 0,
+        };
+        for cause in &error.causes {
+            let indent = self.push_wrappers(cause, &place, skip, indent);
+            self.push(cause, indent);
         }
     }
-    for cause in &error.causes {
-        push_error(text, cause, indent);
+
+    /// The Rust library leaves `allOf` and its kin out of the report when just one alternative
+    /// failed, the Go library never does. Which ones they were shows in the way from the place
+    /// where validation was to the place that failed.
+    fn push_wrappers(
+        &mut self,
+        error: &ValidationError<'_, '_>,
+        place: &Place<'_>,
+        skip: usize,
+        indent: usize,
+    ) -> usize {
+        let Some(way) = error.schema_url.strip_prefix(place.url) else { return indent };
+        let steps: Vec<&str> = way.split('/').skip(1).collect();
+        let (mut at, mut depth, mut indent) = (skip, place.depth, indent);
+        while let Some(&step) = steps.get(at) {
+            let numbered = steps.get(at + 1).is_some_and(|next| next.parse::<usize>().is_ok());
+            let (tokens, instance) = match step {
+                "allOf" | "anyOf" | "oneOf" => {
+                    let tokens = &error.instance_location.tokens;
+                    let tokens = tokens.get(..depth).unwrap_or(tokens);
+                    let none = if step == "oneOf" { ", none matched" } else { "" };
+                    self.push_line(tokens, &format!("'{step}' failed{none}"), indent);
+                    indent += 1;
+                    (2, 0)
+                }
+                "properties" | "patternProperties" | "prefixItems" => (2, 1),
+                "items" if numbered => (2, 1),
+                "items" | "additionalProperties" | "additionalItems" | "unevaluatedItems"
+                | "unevaluatedProperties" | "contains" => (1, 1),
+                "dependentSchemas" | "dependencies" => (2, 0),
+                "if" | "then" | "else" | "not" | "propertyNames" | "contentSchema" => (1, 0),
+                _ => break,
+            };
+            at += tokens;
+            depth += instance;
+        }
+        indent
+    }
+
+    fn push_line(&mut self, location: &[InstanceToken<'_>], text: &str, indent: usize) {
+        if indent > 0 {
+            self.text.push('\n');
+            self.text.push_str(&"  ".repeat(indent - 1));
+            self.text.push_str("- ");
+        }
+        let at = quote(&pointer(location));
+        let _ = write!(self.text, "at {at}: {text}");
+    }
+
+    /// The pattern at a place of the schema as it is written there; the library rewrites some.
+    fn pattern(&self, url: &str) -> Option<String> {
+        let way = url.strip_prefix("file:///values.schema.json#")?;
+        let way = super::loader::percent_decode(way);
+        let pattern = self.schema.pointer(&format!("{way}/pattern"))?.as_str()?;
+        Some(pattern.to_owned())
     }
 }
 
@@ -176,9 +263,6 @@ fn object_kind(kind: &ErrorKind<'_, '_>) -> Option<String> {
         ),
         ErrorKind::MinContains { got, want } => contained("min", got, *want),
         ErrorKind::MaxContains { got, want } => contained("max", got, *want),
-        ErrorKind::Pattern { got, want } => {
-            format!("{} does not match pattern {}", quote(got), quote(want))
-        }
         ErrorKind::ContentEncoding { want, err } => {
             format!("value is not {} encoded: {err}", quote(want))
         }
@@ -237,9 +321,9 @@ fn display(value: &Json) -> String {
     }
 }
 
-fn pointer(location: &InstanceLocation<'_>) -> String {
+fn pointer(location: &[InstanceToken<'_>]) -> String {
     let mut text = String::new();
-    for token in &location.tokens {
+    for token in location {
         text.push('/');
         match token {
             InstanceToken::Prop(name) => {
