@@ -402,6 +402,10 @@ impl<'o> Printer<'o> {
     }
 
     fn print_list(&mut self, list: &List, c: Verb, depth: usize) {
+        if self.flags.sharp_v && list.is_nil() {
+            self.print_typed_nil(list.ty().name);
+            return;
+        }
         self.open_list(list.ty().name);
         for (index, item) in list.items().iter().enumerate() {
             if self.out.len() > self.limit {
@@ -413,7 +417,16 @@ impl<'o> Printer<'o> {
         self.close_list();
     }
 
+    fn print_typed_nil(&mut self, type_name: &str) {
+        self.out.extend_from_slice(type_name.as_bytes());
+        self.out.extend_from_slice(b"(nil)");
+    }
+
     fn print_map(&mut self, map: &Map, c: Verb, depth: usize) {
+        if self.flags.sharp_v && map.is_nil() {
+            self.print_typed_nil(map.ty().name);
+            return;
+        }
         if self.flags.sharp_v {
             self.open_list(map.ty().name);
         } else {

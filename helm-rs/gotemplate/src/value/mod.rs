@@ -14,7 +14,7 @@ mod string;
 mod types;
 
 use std::any::Any;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub use types::{
     MapType, Type,
 };
 
-use crate::function::Method;
+use crate::function::{Function, Method};
 
 /// One template value.
 #[derive(Clone, Default)]
@@ -67,40 +67,50 @@ impl Int {
     }
 }
 
-/// A Go slice: shared and immutable, which templates cannot tell from Go's, since no
-/// function that Helm offers writes to a slice in place.
+/// A Go slice: shared, and immutable but for [`List::sort`], the only write in place that
+/// the functions of Helm do.
 #[derive(Clone)]
 pub struct List {
     ty: &'static ListType,
-    items: Rc<[Value]>,
+    storage: Rc<Items>,
+}
+
+/// The storage of a [`List`].
+struct Items {
+    items: Box<[Value]>,
+    /// The items once they have been sorted. Sorted again they stay the same, so one place is
+    /// enough, and whoever still reads the old order keeps it.
+    sorted: OnceCell<Box<[Value]>>,
     nil: bool,
 }
 
 impl List {
     /// A slice of the given type. The items must be of its element type.
-    pub fn new(ty: &'static ListType, items: impl Into<Rc<[Value]>>) -> Self {
-        Self { ty, items: items.into(), nil: false }
+    pub fn new(ty: &'static ListType, items: impl Into<Box<[Value]>>) -> Self {
+        let storage = Items { items: items.into(), sorted: OnceCell::new(), nil: false };
+        Self { ty, storage: Rc::new(storage) }
     }
 
     /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
     /// `concat` of nothing and `rest` of an empty list are such.
     pub fn nil(ty: &'static ListType) -> Self {
-        Self { ty, items: Rc::new([]), nil: true }
+        let storage = Items { items: Box::default(), sorted: OnceCell::new(), nil: true };
+        Self { ty, storage: Rc::new(storage) }
     }
 
     /// Whether it is Go's nil slice.
-    pub const fn is_nil(&self) -> bool {
-        self.nil
+    pub fn is_nil(&self) -> bool {
+        self.storage.nil
     }
 
     /// An `[]interface {}`.
-    pub fn any(items: impl Into<Rc<[Value]>>) -> Self {
+    pub fn any(items: impl Into<Box<[Value]>>) -> Self {
         Self::new(&LIST_ANY, items)
     }
 
     /// A `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
-        let items: Rc<[Value]> = items.into_iter().map(|s| Value::String(s.into())).collect();
+        let items: Vec<Value> = items.into_iter().map(|s| Value::String(s.into())).collect();
         Self::new(&LIST_STRING, items)
     }
 
@@ -111,17 +121,27 @@ impl List {
 
     /// The items.
     pub fn items(&self) -> &[Value] {
-        &self.items
+        self.storage.sorted.get().unwrap_or(&self.storage.items)
+    }
+
+    /// Sorts strings by bytes, for every holder of this list. Items that are no strings stay
+    /// in front.
+    pub fn sort(&self) {
+        self.storage.sorted.get_or_init(|| {
+            let mut items = self.storage.items.clone();
+            items.sort_by(|left, right| left.text().cmp(&right.text()));
+            items
+        });
     }
 
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.items, &other.items)
+        Rc::ptr_eq(&self.storage, &other.storage)
     }
 
     /// A number that tells storages apart for as long as they live.
     pub fn id(&self) -> usize {
-        Rc::as_ptr(&self.items).addr()
+        Rc::as_ptr(&self.storage).addr()
     }
 }
 
@@ -262,6 +282,11 @@ pub trait Object: Any {
         None
     }
 
+    /// For a value of kind [`Kind::Func`], the function, for the builtin `call`.
+    fn function(&self) -> Option<Function> {
+        None
+    }
+
     /// Whether it is a nil pointer or nil function.
     fn is_nil(&self) -> bool {
         false
@@ -298,13 +323,21 @@ impl Value {
     }
 
     /// An `[]interface {}`.
-    pub fn list(items: impl Into<Rc<[Self]>>) -> Self {
+    pub fn list(items: impl Into<Box<[Self]>>) -> Self {
         Self::List(List::any(items))
     }
 
     /// A `map[string]interface {}`.
     pub fn map<K: Into<Str>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(Map::any(entries.into_iter().map(|(k, v)| (k.into(), v)).collect()))
+    }
+
+    /// The text of a string.
+    pub const fn text(&self) -> Option<&Str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Go's kind of the value inside the interface.
@@ -344,7 +377,7 @@ impl Value {
             Self::Int(int) => int.bits != 0,
             Self::Float(value) => *value != 0.0,
             Self::String(text) | Self::Bytes(text) => !text.is_empty(),
-            Self::List(list) => !list.items.is_empty(),
+            Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => !map.is_empty(),
             Self::Object(object) => object.is_true(),
         }
@@ -376,7 +409,7 @@ impl fmt::Debug for Value {
             Self::Float(value) => write!(f, "float64({value})"),
             Self::String(text) => write!(f, "{text:?}"),
             Self::Bytes(text) => write!(f, "bytes({text:?})"),
-            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items.len()),
+            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items().len()),
             Self::Map(map) => write!(f, "{}{{{} entries}}", map.ty.name, map.len()),
             Self::Object(object) => write!(f, "object({})", object.type_name()),
         }

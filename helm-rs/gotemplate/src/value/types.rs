@@ -29,6 +29,19 @@ impl IntKind {
         )
     }
 
+    /// The value of the low bits of this kind's size, as a Go conversion keeps them.
+    pub const fn wrap(self, bits: i64) -> i64 {
+        match self {
+            Self::Int8 => bits as i8 as i64,
+            Self::Int16 => bits as i16 as i64,
+            Self::Int32 => bits as i32 as i64,
+            Self::Uint8 => bits as u8 as i64,
+            Self::Uint16 => bits as u16 as i64,
+            Self::Uint32 => bits as u32 as i64,
+            Self::Int | Self::Int64 | Self::Uint | Self::Uint64 | Self::Uintptr => bits,
+        }
+    }
+
     /// The Go name of the kind and of the predeclared type.
     pub const fn name(self) -> &'static str {
         match self {
@@ -147,6 +160,15 @@ impl Type {
         }
     }
 }
+
+/// Go's types are told apart by their names.
+impl PartialEq for Type {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Type {}
 
 /// A slice type, unnamed (`[]string`) or named with methods (`chartutil.VersionSet`).
 #[derive(Debug)]
