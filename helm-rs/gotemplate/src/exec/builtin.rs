@@ -6,7 +6,6 @@ use super::compare;
 use super::escape;
 use crate::fmt;
 use crate::function::{CallError, Function};
-use crate::strconv::FloatFormat;
 use crate::value::{Int, IntKind, Kind, List, Object, Str, Type, Value};
 
 /// A builtin function.
@@ -344,46 +343,4 @@ pub(super) fn reflect_string(value: &Value) -> Vec<u8> {
         Value::Nil => b"<invalid Value>".to_vec(),
         _ => format!("<{} Value>", value.type_name()).into_bytes(),
     }
-}
-
-/// A complex constant. Templates can print and compare it and no more.
-struct Complex(f64, f64);
-
-/// A Go `complex128`.
-pub(super) fn complex(real: f64, imaginary: f64) -> Value {
-    Value::Object(std::rc::Rc::new(Complex(real, imaginary)))
-}
-
-impl Object for Complex {
-    fn type_name(&self) -> &'static str {
-        "complex128"
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Struct
-    }
-
-    fn string(&self) -> Option<Str> {
-        let part = |value: f64, sign: bool| {
-            let text =
-                crate::strconv::format_float(value, FloatFormat::General { upper: false }, None);
-            let signed = text.starts_with(['+', '-']);
-            if sign && !signed { format!("+{text}") } else { text }
-        };
-        Some(format!("({}{}i)", part(self.0, false), part(self.1, true)).into())
-    }
-
-    fn is_true(&self) -> bool {
-        self.0 != 0.0 || self.1 != 0.0
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-/// The parts of a complex value.
-pub(super) fn complex_parts(value: &Value) -> Option<(f64, f64)> {
-    let Value::Object(object) = value else { return None };
-    object.as_any().downcast_ref::<Complex>().map(|complex| (complex.0, complex.1))
 }

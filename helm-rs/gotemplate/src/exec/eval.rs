@@ -4,7 +4,7 @@ use super::{Evaluated, Machine, Result};
 use crate::function::Method;
 use crate::program::{Id, Node, Number, Run, Span};
 use crate::set::MissingKey;
-use crate::value::{Kind, Type, Value};
+use crate::value::{Complex, Kind, Type, Value};
 
 /// Where a chain of fields starts.
 enum Start {
@@ -267,7 +267,7 @@ impl Machine<'_, '_, '_> {
 
     fn ideal_number(&self, number: &Number) -> Result<Evaluated> {
         let value = if let Some((real, imaginary)) = number.complex {
-            super::builtin::complex(real, imaginary)
+            Complex { real, imaginary }.into_value()
         } else if let Some(float) = number.float.filter(|_| number.looks_float) {
             Value::Float(float)
         } else if let Some(int) = number.int {

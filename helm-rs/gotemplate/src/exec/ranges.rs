@@ -75,7 +75,7 @@ impl Machine<'_, '_, '_> {
             _ => {
                 // Go has followed the pointer when it prints the value.
                 let mut shown = Vec::new();
-                fmt::append_printable(&mut shown, &value);
+                fmt::append_pointee(&mut shown, &value);
                 return self.fail("range can't iterate over %s", &[Value::string(shown)]);
             }
         };
