@@ -6,6 +6,13 @@
 //! `ICHOR_CHART_REQUESTS=FILE` the requests (one a line) are read from there and the answers
 //! written to `FILE.out`, for comparing many generated ones.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_collect,
+    reason = "a malformed case file is a failure of the test itself"
+)]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
@@ -332,7 +339,7 @@ fn respond(request: &Request, log: &mut Vec<Warning>) -> Json {
         "sort" => sort(request, log),
         "split" => {
             let documents = manifest::split_manifests(input.as_bytes());
-            json!({"ok": documents.iter().map(|d| d.to_string()).collect::<Vec<_>>()})
+            json!({"ok": documents.iter().map(ToString::to_string).collect::<Vec<_>>()})
         }
         "kube" => answer(KubeVersion::parse(input), |v| json!([v.version, v.major, v.minor])),
         "release" => match name::validate_release_name(input) {

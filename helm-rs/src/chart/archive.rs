@@ -51,7 +51,8 @@ pub fn ensure_archive(path: &str, content: &[u8]) -> Result<(), LoadError> {
         return Ok(());
     }
     let path = path.to_owned();
-    if path.ends_with(".yml") || path.ends_with(".yaml") {
+    // Helm minds the case here.
+    if matches!(gopath::ext(&path), ".yml" | ".yaml") {
         return Err(LoadError::YamlInsteadOfArchive { path });
     }
     Err(LoadError::NotGzip { path, content_type })

@@ -150,8 +150,10 @@ impl Checker {
     fn check(&mut self, value: &mut Value, target: Target) -> Result<(), TypeError> {
         match (value, target) {
             // Null leaves every target as it was.
-            (Value::Null, _) | (_, Target::Any) => Ok(()),
-            (Value::String(_), Target::Text) | (Value::Bool(_), Target::Bool) => Ok(()),
+            (Value::Null, _)
+            | (_, Target::Any)
+            | (Value::String(_), Target::Text)
+            | (Value::Bool(_), Target::Bool) => Ok(()),
             (Value::Map(map), Target::Struct(target)) => self.check_struct(map, target),
             (Value::Map(map), Target::Map(element, _)) => {
                 map.iter_mut().try_for_each(|(_, child)| self.check(child, *element))

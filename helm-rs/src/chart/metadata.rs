@@ -7,7 +7,7 @@ use goyaml::Value;
 use crate::{gopath, gotext};
 
 /// The `apiVersion` of charts from Helm 2's days, which list dependencies in `requirements.yaml`.
-pub const API_VERSION_V1: &str = "v1";
+pub(super) const API_VERSION_V1: &str = "v1";
 
 /// A chart that says something impossible about itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

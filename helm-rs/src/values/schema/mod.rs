@@ -127,7 +127,7 @@ struct Compiled {
     /// The text, and what it says if it uses only common keywords.
     text: Arc<[u8]>,
     common: Option<Json>,
-    compiled: OnceLock<Result<Schema, String>>,
+    schema: OnceLock<Result<Schema, String>>,
 }
 
 struct Schema {
@@ -141,7 +141,7 @@ impl Compiled {
     fn new(text: Arc<[u8]>) -> Self {
         let document = serde_json::from_slice(&text).ok();
         let common = document.filter(quick::is_common);
-        Self { text, common, compiled: OnceLock::new() }
+        Self { text, common, schema: OnceLock::new() }
     }
 
     /// Validates and leaves what is noted on the way in `warnings`.
@@ -149,14 +149,14 @@ impl Compiled {
         if self.common.as_ref().is_some_and(|schema| quick::is_surely_valid(schema, values)) {
             return Ok(());
         }
-        let compiled = self.compiled.get_or_init(|| {
+        let schema = self.schema.get_or_init(|| {
             // A schema that is one long line of brackets must not exhaust the stack.
             let brackets = self.text.iter().filter(|b| matches!(b, b'{' | b'[')).count();
             let (result, notes) = on_deep_stack(brackets > DEEP * DEEP, || compile(&self.text));
             warnings.extend(notes);
             result
         });
-        let schema = compiled.as_ref().map_err(Clone::clone)?;
+        let schema = schema.as_ref().map_err(Clone::clone)?;
         let run = || {
             let values = to_json_map(values);
             let result = schema.schemas.validate(&values, schema.index);
@@ -175,10 +175,11 @@ fn compile(schema: &[u8]) -> (Result<Schema, String>, Vec<Warning>) {
         formats::register(&mut compiler);
         compiler.use_loader(Box::new(Loader { notes: Rc::clone(&notes) }));
         let mut schemas = boon::Schemas::new();
-        let index = compiler
+        compiler
             .add_resource(URL, document.clone())
-            .and_then(|()| compiler.compile(URL, &mut schemas))
             .map_err(|error| report::compilation(&error))?;
+        let index =
+            compiler.compile(URL, &mut schemas).map_err(|error| report::compilation(&error))?;
         Ok(Schema { schemas, index, document })
     });
     let notes = notes.take();

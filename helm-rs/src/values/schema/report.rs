@@ -70,7 +70,6 @@ pub(super) fn compilation(error: &CompileError) -> String {
             format!("invalid regex {} at {}: {src}", q(regex), q(url))
         }
         CompileError::Bug(src) => format!("unable to validate schema: {src}"),
-        _ => error.to_string(),
     }
 }
 
@@ -479,7 +478,7 @@ fn number(number: &serde_json::Number) -> String {
 fn group(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
