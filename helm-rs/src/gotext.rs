@@ -40,6 +40,15 @@ pub fn quote(text: impl AsRef<[u8]>) -> String {
     quoted
 }
 
+/// `strconv.ParseBool`; nothing for a text that is no boolean to Go.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 /// `strconv.QuoteRune`: what `%q` prints for a rune.
 pub(crate) fn quote_char(c: char) -> String {
     let mut quoted = String::from("'");
@@ -207,7 +216,7 @@ fn nested_truth(value: &Value) -> String {
 }
 
 /// What the system said, as Go prints it: the same words, without number and capital.
-pub(crate) fn io_text(error: &io::Error) -> String {
+pub fn io_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = match text.find(" (os error ") {
         Some(end) if error.raw_os_error().is_some() => text.get(..end).unwrap_or(&text),

@@ -1,10 +1,12 @@
 //! A native Helm engine: charts, values, templates, release records.
 
+mod address;
+pub mod action;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
 pub mod gopath;
-mod gotext;
+pub mod gotext;
 pub mod manifest;
 pub mod name;
 pub mod release;

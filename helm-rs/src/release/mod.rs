@@ -7,8 +7,10 @@
 
 mod codec;
 mod raw;
+mod record;
 mod status;
 
 pub use codec::{CodecError, CodecLimits, decode, encode};
 pub use raw::RawObject;
+pub use record::{FieldError, Hook, HookRun, INFO_FIELDS, Info, RELEASE_FIELDS, Record, Summary};
 pub use status::Status;

@@ -14,16 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{Map, Set, Str, Value};
+use gotemplate::{Map, Value};
 
 use super::engine_functions;
 use super::files::files;
 use super::functions::builtin_functions;
 use super::host::Host;
+use super::shared;
+use super::stub::Set;
 use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::gopath;
+use crate::values::SharedValues;
 
 /// Programs that an engine keeps; a chart has one per set of enabled subcharts.
 const KEPT_PROGRAMS: usize = 16;
@@ -119,15 +122,15 @@ impl Engine {
     pub fn render(
         &self,
         chart: &Chart,
-        values: Map,
+        values: &SharedValues,
         release: &Release,
         capabilities: &Capabilities,
         host: &mut Host,
-    ) -> Result<BTreeMap<String, Str>, RenderError> {
+    ) -> Result<BTreeMap<String, BString>, RenderError> {
         let root = Map::any(Entries::new());
         root.set("Release".into(), release_value(release));
         root.set("Capabilities".into(), CapabilitiesObject::value(capabilities));
-        root.set("Values".into(), Value::Map(values.retyped(&VALUES)));
+        root.set("Values".into(), Value::Map(shared::values(values).retyped(&VALUES)));
         let mut templates = BTreeMap::new();
         collect(chart, &root, &mut templates);
 
@@ -160,7 +163,7 @@ impl Engine {
         program: &Program,
         templates: &BTreeMap<String, Renderable>,
         host: &mut Host,
-    ) -> Result<BTreeMap<String, Str>, RenderError> {
+    ) -> Result<BTreeMap<String, BString>, RenderError> {
         let mut rendered = BTreeMap::new();
         let mut left = self.options.limits.output;
         for (name, _) in &program.sources {
@@ -185,7 +188,7 @@ impl Engine {
                 )
                 .into(),
             })?;
-            rendered.insert(name.clone(), Str::from(text));
+            rendered.insert(name.clone(), text.into());
         }
         Ok(rendered)
     }
@@ -212,6 +215,20 @@ impl Program {
                 name == other_name && (Arc::ptr_eq(text, other_text) || text == other_text)
             })
     }
+}
+
+/// The name that a template gives (`action.TemplateName`): sprig's functions, no data.
+///
+/// # Errors
+/// Go's error, unchanged.
+pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
+    const NAME: &str = "name-template";
+    let fail = |message: Vec<u8>| RenderError { template: NAME.to_owned(), message: message.into() };
+    let mut set = Set::new(builtin_functions());
+    set.parse(NAME, template.as_bytes()).map_err(fail)?;
+    let mut out = Vec::new();
+    set.execute(NAME, &Value::Nil, host, &mut out).map_err(fail)?;
+    Ok(out.to_str_lossy().into_owned())
 }
 
 fn release_value(release: &Release) -> Value {

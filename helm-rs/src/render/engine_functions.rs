@@ -161,7 +161,7 @@ fn lookup(
         )?,
         _ => goyaml::Map::new(),
     };
-    Ok(super::convert::from_yaml(&goyaml::Value::Map(found)))
+    Ok(Value::Map(super::convert::from_map(found)))
 }
 
 /// `getHostByName` of sprig, which takes any of the addresses; this one takes the first.

@@ -1,12 +1,11 @@
 //! Coalesced values as template values, shared tables staying shared.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use gotemplate::value::Entries;
 use gotemplate::{Map, Str, Value};
 
-use super::convert::from_yaml;
+use super::convert::from_tree;
 use crate::values::{Graph, Node, SharedValues, TableId};
 
 /// The values of the root chart. A table that Helm has in two places is one map here, so that
@@ -28,7 +27,7 @@ fn table(graph: &Graph, id: TableId, tables: &mut HashMap<TableId, Map>) -> Map 
         .map(|(key, node)| {
             let value = match node {
                 Node::Table(id) => Value::Map(table(graph, *id, tables)),
-                Node::Leaf(leaf) => from_yaml(leaf),
+                Node::Leaf(leaf) => from_tree(goyaml::Value::clone(leaf)),
             };
             (Str::from(key.as_slice()), value)
         })

@@ -220,13 +220,25 @@ pub fn compare(prepared: &Prepared, case: &ChartCase) -> io::Result<Option<Strin
     } else {
         run(place::ichor(), &["chart", "template"], &prepared.work, &case.arguments)?
     };
-    Ok(differences(&theirs, &ours))
+    let debug = case.arguments.iter().any(|argument| argument == "--debug");
+    Ok(differences(&theirs, &ours, debug))
 }
 
-fn differences(theirs: &Run, ours: &Run) -> Option<String> {
+fn differences(theirs: &Run, ours: &Run, debug: bool) -> Option<String> {
     let mut found = Vec::new();
-    let masked = |bytes: &[u8]| mask::certificates(&String::from_utf8_lossy(bytes)).into_bytes();
     let (left, right) = (&theirs.outcome, &ours.outcome);
+    // Endless recursion through `tpl` overflows Go's stack and kills Helm. Ours says so.
+    if String::from_utf8_lossy(&left.stderr).contains("goroutine stack exceeds") {
+        let said = right.code == Some(1) && right.error_text().is_some();
+        return (!said && crate::ours::unavailable().is_none())
+            .then(|| "Helm crashes; ours gives no error either".to_owned());
+    }
+    // Helm prints a failed render's files as they come out of a map.
+    let unordered = debug && left.code != Some(0);
+    let masked = |bytes: &[u8]| {
+        let text = mask::certificates(&String::from_utf8_lossy(bytes));
+        if unordered { in_order(&text) } else { text }.into_bytes()
+    };
     if left.code != right.code {
         found.push(format!("exit status: Helm {:?}, ours {:?}", left.code, right.code));
     }
@@ -260,6 +272,14 @@ fn differences(theirs: &Run, ours: &Run) -> Option<String> {
         }
     }
     (!found.is_empty()).then(|| found.join("\n"))
+}
+
+/// The files of a rendered text in the order of their names.
+fn in_order(text: &str) -> String {
+    const START: &str = "---\n# Source: ";
+    let mut files: Vec<&str> = text.split(START).map(str::trim_end).collect();
+    files.sort_unstable();
+    files.join(&format!("\n{START}"))
 }
 
 /// Standard error in a form that can be compared: log lines without the place in Go's source that

@@ -12,5 +12,9 @@
 
 pub mod cases;
 pub mod charts;
+pub mod generated;
+pub mod generator;
+pub mod matrix;
 pub mod ours;
+pub mod random;
 pub mod theirs;

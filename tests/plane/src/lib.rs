@@ -11,10 +11,11 @@
 //! ```
 //!
 //! Reading order: [`Plane`] starts, saves and restores; [`support`] is what tests call first (skip,
-//! shared plane, namespace); [`Nodes`] makes pods run; [`FaultProxy`] breaks requests;
+//! shared plane, namespace); [`cilium`] prepares a cluster with Cilium in it; [`Nodes`] makes pods run; [`FaultProxy`] breaks requests;
 //! [`AuditLog`] proves that nothing was written.
 
 mod audit;
+pub mod cilium;
 mod client;
 mod error;
 mod footprint;
@@ -36,7 +37,7 @@ pub use footprint::{Footprint, Meter};
 pub use identity::{ADMIN_USER, Identities, Identity, NODES_USER};
 pub use nix::sys::signal::Signal;
 pub use nodes::{EXECUTE, EXIT_CODE, HEALTH, NodeHealth, NodeSpec, Nodes, PodHealth, can_execute};
-pub use peers::{Peer, find as find_peer, repository};
+pub use peers::{Peer, find as find_peer};
 pub use pki::{ClientCertificate, Pki};
 pub use plane::{Plane, PlaneOptions, SavedState, StartTimes};
 pub use process::{Folder, Server, is_running, signal};

@@ -4,9 +4,11 @@
 //! without peers takes no hour by surprise.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
+
+use test_support::place::repository;
 
 use crate::error::{Error, Result};
 
@@ -17,12 +19,6 @@ pub struct Peer {
     pub version: String,
     /// Where the binary is, or would be.
     pub path: PathBuf,
-}
-
-/// The root of the repository, from this crate's place in it.
-pub fn repository() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
 /// Finds a built binary by its name.

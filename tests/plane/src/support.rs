@@ -11,13 +11,12 @@ use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
+use test_support::Missing;
 
 use crate::error::{Error, Result};
 use crate::plane::{Plane, PlaneOptions, SavedState};
 use crate::{peers, servers};
 
-/// When set to `1`, a test that cannot run for want of something fails instead of being skipped.
-pub const REQUIRE_PEERS: &str = "ICHOR_REQUIRE_PEERS";
 /// Kubeconfig of a cluster to run on instead of a plane, for the tests that allow it.
 pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 
@@ -25,7 +24,7 @@ pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 ///
 /// # Panics
 ///
-/// On an error that is no reason to skip, and on any when [`REQUIRE_PEERS`] is `1`.
+/// On an error that is no reason to skip, and on any when `ICHOR_REQUIRE_PEERS` is `1`.
 #[expect(clippy::panic, reason = "a test ends by panic; this is called by tests only")]
 #[expect(
     clippy::print_stderr,
@@ -34,7 +33,7 @@ pub const TEST_KUBECONFIG: &str = "ICHOR_TEST_KUBECONFIG";
 pub fn or_skip<T>(result: Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
-        Err(error) if error.is_skip() && std::env::var(REQUIRE_PEERS).as_deref() != Ok("1") => {
+        Err(error) if error.is_skip() && !test_support::peers_required() => {
             eprintln!("skipped: {}", error.chain());
             None
         }
@@ -278,4 +277,10 @@ fn states_folder() -> Result<PathBuf> {
     let etcd = peers::find("etcd")?.path;
     let tools = etcd.ancestors().nth(2).unwrap_or(Path::new("/tmp"));
     Ok(tools.join("states"))
+}
+
+impl From<Missing> for Error {
+    fn from(missing: Missing) -> Self {
+        Self::NotPossible { reason: missing.to_string() }
+    }
 }

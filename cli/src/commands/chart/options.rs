@@ -10,7 +10,7 @@ use helm_rs::capabilities::{Capabilities, KubeVersion};
 use helm_rs::chart::{Chart, Limits, Warning};
 use helm_rs::gotext::{io_text, quote};
 use helm_rs::values::{Options, ReadError};
-use helm_rs::{error_chain, gopath};
+use helm_rs::error_chain;
 
 use crate::cache;
 use crate::commands::Context;
@@ -321,9 +321,4 @@ pub(crate) fn capabilities(
     }
     capabilities.api_versions.extend(flags::string_slice("-a, --api-versions", api_versions)?);
     Ok(capabilities)
-}
-
-/// The last element of a path that the user typed, as for naming things after it.
-pub(crate) fn base_name(path: &str) -> &str {
-    gopath::base(path)
 }

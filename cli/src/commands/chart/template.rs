@@ -4,10 +4,10 @@ mod files;
 mod post_render;
 
 use clap::Args;
-use helm_rs::action::template::{self, Options, Rendering, is_test};
+use helm_rs::action::template::{self, Options, Rendering};
+use helm_rs::chart::Chart;
 use helm_rs::error_chain;
-use helm_rs::manifest::Hook;
-use helm_rs::name;
+use helm_rs::manifest::{Hook, hook_manifest, select_manifests};
 
 use self::files::{Folder, write_rendering};
 use super::options::{
@@ -248,7 +248,7 @@ pub(crate) fn run(mut arguments: Arguments, mut context: Context<'_>) -> Result<
     for line in &host.engine.log {
         context.ui.warning(line);
     }
-    let output = Printer { arguments: &arguments, options: &options, post_renderer };
+    let output = Printer { arguments: &arguments, options: &options, chart: &chart, post_renderer };
     match result {
         Ok(rendering) => output.print(&rendering, &mut context),
         Err(error) => {
@@ -304,6 +304,7 @@ impl Arguments {
 struct Printer<'a> {
     arguments: &'a Arguments,
     options: &'a Options,
+    chart: &'a Chart,
     post_renderer: Option<std::path::PathBuf>,
 }
 
@@ -312,10 +313,11 @@ impl Printer<'_> {
         let mut folder = self.folder();
         let mut manifest = match &mut folder {
             Some(folder) => {
-                write_rendering(folder, rendering, context.ui)?;
+                let crds = if self.options.include_crds { self.chart.crds() } else { Vec::new() };
+                write_rendering(folder, &crds, &rendering.manifests, context.ui)?;
                 Vec::new()
             }
-            None => rendering.manifest(),
+            None => rendering.manifest.to_vec(),
         };
         if let Some(program) = &self.post_renderer {
             let rendered = post_render::run(program, &self.arguments.post_renderer_args, &manifest);
@@ -342,7 +344,7 @@ impl Printer<'_> {
         partial: &Rendering,
         context: &mut Context<'_>,
     ) -> Result<(), CommandError> {
-        self.finish(&partial.manifest(), partial, self.folder(), context)
+        self.finish(&partial.manifest, partial, self.folder(), context)
     }
 
     fn finish(
@@ -352,24 +354,24 @@ impl Printer<'_> {
         folder: Option<Folder>,
         context: &mut Context<'_>,
     ) -> Result<(), CommandError> {
-        let skip = |hook: &&Hook| self.arguments.skip_tests && is_test(hook);
+        let skip = |hook: &&Hook| self.arguments.skip_tests && hook.is_test();
         let mut hooks: Vec<&Hook> = rendering.hooks.iter().filter(|hook| !skip(hook)).collect();
         if self.arguments.no_hooks {
             hooks.clear();
         }
         let document = match folder {
-            None => template::document(manifest, &hooks),
+            None => hook_manifest(manifest, hooks),
             Some(mut folder) => {
                 for hook in hooks {
                     folder.write_hook(&hook.path, &hook.manifest, context.ui)?;
                 }
-                template::document(manifest, &[])
+                hook_manifest(manifest, [])
             }
         };
         if self.arguments.show_only.is_empty() {
             return context.ui.result(document);
         }
-        let shown = template::show_only(&document, &self.arguments.show_only)
+        let shown = select_manifests(&document, &self.arguments.show_only)
             .map_err(CommandError::new)?;
         context.ui.result(shown)
     }

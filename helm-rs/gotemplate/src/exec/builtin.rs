@@ -6,7 +6,6 @@ use super::compare;
 use super::escape;
 use crate::fmt;
 use crate::function::{CallError, Function};
-use crate::strconv::FloatFormat;
 use crate::value::{Int, IntKind, Kind, List, Object, Str, Type, Value};
 
 /// A builtin function.
@@ -79,8 +78,9 @@ impl Builtin {
         }
     }
 
-    /// Calls it with checked arguments.
-    pub(super) fn call(self, args: &[Value]) -> Outcome {
+    /// Calls it with checked arguments. Bit N of `wrapped` says that argument N is still
+    /// inside an interface.
+    pub(super) fn call(self, args: &[Value], wrapped: u64) -> Outcome {
         let (first, rest) = match args.split_first() {
             Some((first, rest)) => (first, rest),
             None => (&Value::Nil, args),
@@ -91,8 +91,8 @@ impl Builtin {
             Self::Js => Value::string(escape::js(&printed(args))),
             Self::Urlquery => Value::string(escape::url_query(&printed(args))),
             Self::Index => return index(first, rest),
-            Self::Slice => return slice(first, rest),
-            Self::Len => return length(first, false),
+            Self::Slice => return slice(first, rest, wrapped >> 1),
+            Self::Len => return length(first, wrapped & 1 == 1),
             Self::Not => Value::Bool(!first.is_true()),
             Self::Print => Value::string(fmt::sprint(args)),
             Self::Println => Value::string(fmt::sprintln(args)),
@@ -156,7 +156,7 @@ impl Object for Printed {
 }
 
 /// `length`; `wrapped`: a nil is one inside an interface.
-pub(super) fn length(item: &Value, wrapped: bool) -> Outcome {
+fn length(item: &Value, wrapped: bool) -> Outcome {
     let length = match item {
         Value::Nil if wrapped => return Err("len of nil pointer".into()),
         // What Go's reflection panics with.
@@ -240,7 +240,8 @@ fn byte_at(bytes: &Str, index: &Value, past_end: &str) -> Outcome {
 }
 
 /// `slice`. A slice has no room behind its items here, while Go's may have some.
-fn slice(item: &Value, indexes: &[Value]) -> Outcome {
+/// Indexes inside an interface are refused, as Go forgets to look into those.
+fn slice(item: &Value, indexes: &[Value], wrapped: u64) -> Outcome {
     let length = match item {
         Value::Nil => return Err("slice of untyped nil".into()),
         Value::Object(object) if object.is_nil() => return Err("slice of nil pointer".into()),
@@ -255,7 +256,10 @@ fn slice(item: &Value, indexes: &[Value]) -> Outcome {
         _ => return Err(format!("can't slice item of type {}", pointed_type(item)).into()),
     };
     let mut bounds = [0, length, length];
-    for (bound, index) in bounds.iter_mut().zip(indexes) {
+    for (at, (bound, index)) in bounds.iter_mut().zip(indexes).enumerate() {
+        if wrapped >> at & 1 == 1 {
+            return Err("cannot index slice/array with type interface {}".into());
+        }
         *bound = index_arg(index, length)?;
     }
     let [start, end, limit] = bounds;
@@ -339,46 +343,4 @@ pub(super) fn reflect_string(value: &Value) -> Vec<u8> {
         Value::Nil => b"<invalid Value>".to_vec(),
         _ => format!("<{} Value>", value.type_name()).into_bytes(),
     }
-}
-
-/// A complex constant. Templates can print and compare it and no more.
-struct Complex(f64, f64);
-
-/// A Go `complex128`.
-pub(super) fn complex(real: f64, imaginary: f64) -> Value {
-    Value::Object(std::rc::Rc::new(Complex(real, imaginary)))
-}
-
-impl Object for Complex {
-    fn type_name(&self) -> &'static str {
-        "complex128"
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Struct
-    }
-
-    fn string(&self) -> Option<Str> {
-        let part = |value: f64, sign: bool| {
-            let text =
-                crate::strconv::format_float(value, FloatFormat::General { upper: false }, None);
-            let signed = text.starts_with(['+', '-']);
-            if sign && !signed { format!("+{text}") } else { text }
-        };
-        Some(format!("({}{}i)", part(self.0, false), part(self.1, true)).into())
-    }
-
-    fn is_true(&self) -> bool {
-        self.0 != 0.0 || self.1 != 0.0
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-/// The parts of a complex value.
-pub(super) fn complex_parts(value: &Value) -> Option<(f64, f64)> {
-    let Value::Object(object) = value else { return None };
-    object.as_any().downcast_ref::<Complex>().map(|complex| (complex.0, complex.1))
 }

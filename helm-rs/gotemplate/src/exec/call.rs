@@ -50,7 +50,7 @@ impl Machine<'_, '_, '_> {
                 let signature = function.signature();
                 let parameters =
                     Parameters { types: &signature.params, variadic: signature.variadic };
-                self.arguments(name, parameters, args, last, &mut values).and_then(|()| {
+                self.arguments(name, parameters, args, last, &mut values).and_then(|_| {
                     let outcome = catch(|| function.call(&mut *self, &values));
                     let wrapped = function.returns_interface();
                     self.finish_call(outcome, node, name).map(|value| Evaluated { value, wrapped })
@@ -74,7 +74,7 @@ impl Machine<'_, '_, '_> {
         let name = method.name.as_bytes();
         let parameters = Parameters { types: method.params, variadic: method.variadic };
         let mut values = self.take_arguments();
-        let outcome = self.arguments(name, parameters, args, last, &mut values).and_then(|()| {
+        let outcome = self.arguments(name, parameters, args, last, &mut values).and_then(|_| {
             let outcome = catch(|| (method.call)(&receiver, &values));
             self.finish_call(outcome, node, name).map(Evaluated::plain)
         });
@@ -108,7 +108,8 @@ impl Machine<'_, '_, '_> {
         self.shared.arguments.push(values);
     }
 
-    /// The first half of `evalCall`: evaluates the arguments, each checked.
+    /// The first half of `evalCall`: evaluates the arguments, each checked. Bit N of the
+    /// result says that argument N is still inside an interface; only builtins see that.
     fn arguments(
         &mut self,
         name: &[u8],
@@ -116,18 +117,22 @@ impl Machine<'_, '_, '_> {
         args: Run,
         last: Option<Value>,
         values: &mut Vec<Value>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         self.check_count(name, parameters, args, last.is_some())?;
         let program = self.program;
+        let mut wrapped = 0;
         for (index, &arg) in program.children(args).iter().enumerate() {
-            let value = self.evaluate_argument(parameters.at(index), arg)?;
-            values.push(value);
+            let argument = self.evaluate_argument(parameters.at(index), arg)?;
+            if argument.wrapped && index < 64 {
+                wrapped |= 1 << index;
+            }
+            values.push(argument.value);
         }
         if let Some(last) = last {
             let last = self.checked(Evaluated::plain(last), parameters.at(values.len()))?;
             values.push(last);
         }
-        Ok(())
+        Ok(wrapped)
     }
 
     fn check_count(
@@ -155,22 +160,25 @@ impl Machine<'_, '_, '_> {
     }
 
     /// `evalArg`.
-    fn evaluate_argument(&mut self, ty: Type, id: Id) -> Result<Value> {
+    fn evaluate_argument(&mut self, ty: Type, id: Id) -> Result<Evaluated> {
         self.at = id;
         let node = self.program.node(id);
         let value = match node {
             Node::Nil => {
                 if can_be_nil(ty) {
-                    return Ok(Value::Nil);
+                    return Ok(Evaluated::NONE);
                 }
                 return self.fail("cannot assign nil to %s", &[ty.name().into()]);
             }
             Node::Bool(_) | Node::Number(_) | Node::String { .. } => {
-                return self.constant_argument(ty, id);
+                return self.constant_argument(ty, id).map(Evaluated::plain);
             }
             _ => self.evaluate_operand(id)?,
         };
-        self.checked(value, ty)
+        if matches!(ty, Type::Reflect) {
+            return Ok(value);
+        }
+        self.checked(value, ty).map(Evaluated::plain)
     }
 
     /// `evalBool`, `evalString`, `evalInteger` and so on.
@@ -254,23 +262,13 @@ impl Machine<'_, '_, '_> {
     ) -> Result<Evaluated> {
         let (types, variadic) = callee.signature();
         let parameters = Parameters { types, variadic };
-        match callee {
-            Builtin::And | Builtin::Or => {
-                self.check_count(name, parameters, args, last.is_some())?;
-                return self.and_or(callee == Builtin::Or, args, last);
-            }
-            // The one builtin that tells a nil interface from no value.
-            Builtin::Len if args.len() == 1 && last.is_none() => {
-                let arg = self.program.children(args).first().copied().unwrap_or_default();
-                let value = self.reflect_argument(arg)?;
-                let outcome = builtin::length(&value.value, value.wrapped);
-                return self.finish_call(outcome, node, name).map(Evaluated::plain);
-            }
-            _ => {}
+        if matches!(callee, Builtin::And | Builtin::Or) {
+            self.check_count(name, parameters, args, last.is_some())?;
+            return self.and_or(callee == Builtin::Or, args, last);
         }
         let has_args = args.len() > 0;
         let piped = last.clone().filter(|_| callee == Builtin::Call && !has_args);
-        self.arguments(name, parameters, args, last, values)?;
+        let wrapped = self.arguments(name, parameters, args, last, values)?;
         let outcome = if callee == Builtin::Call {
             let called = match (self.program.children(args).first(), piped) {
                 (Some(&first), _) => self.program.describe(first),
@@ -285,19 +283,9 @@ impl Machine<'_, '_, '_> {
                 Err(error) => Err(error),
             }
         } else {
-            catch(|| callee.call(values))
+            catch(|| callee.call(values, wrapped))
         };
         self.finish_call(outcome, node, name).map(Evaluated::plain)
-    }
-
-    /// An argument of type `reflect.Value`.
-    fn reflect_argument(&mut self, id: Id) -> Result<Evaluated> {
-        self.at = id;
-        match self.program.node(id) {
-            Node::Nil => Ok(Evaluated::NONE),
-            Node::Bool(_) | Node::Number(_) | Node::String { .. } => self.constant(id),
-            _ => self.evaluate_operand(id),
-        }
     }
 
     /// The builtins that stop early.
@@ -305,7 +293,7 @@ impl Machine<'_, '_, '_> {
         let mut value = Evaluated::NONE;
         let program = self.program;
         for &arg in program.children(args) {
-            value = self.reflect_argument(arg)?;
+            value = self.evaluate_argument(Type::Reflect, arg)?;
             if value.value.is_true() == is_or {
                 return Ok(value);
             }

@@ -3,17 +3,16 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::builtin::complex_parts;
 use crate::fmt;
 use crate::function::CallError;
-use crate::value::{Int, Kind, Str, Value};
+use crate::value::{Complex, Int, Kind, Str, Value};
 
 const BAD_TYPE: &str = "invalid type for comparison";
 
 /// A value of a kind that can be compared.
 enum Basic {
     Bool(bool),
-    Complex((f64, f64)),
+    Complex(Complex),
     Float(f64),
     Int(Int),
     String(Str),
@@ -29,7 +28,7 @@ pub(super) fn plain(value: &Value) -> Cow<'_, Value> {
 
 /// `basicKind`.
 fn basic(value: &Value) -> Option<Basic> {
-    if let Some(complex) = complex_parts(value) {
+    if let Some(complex) = Complex::of(value) {
         return Some(Basic::Complex(complex));
     }
     match plain(value).as_ref() {

@@ -4,7 +4,7 @@ use super::{Evaluated, Machine, Result};
 use crate::function::Method;
 use crate::program::{Id, Node, Number, Run, Span};
 use crate::set::MissingKey;
-use crate::value::{Kind, Type, Value};
+use crate::value::{Complex, Kind, Type, Value};
 
 /// Where a chain of fields starts.
 enum Start {
@@ -230,7 +230,10 @@ impl Machine<'_, '_, '_> {
                         let wrapped = matches!(value, Value::Nil);
                         Ok(Field::Value(Evaluated { value, wrapped }))
                     }
-                    None if object.kind() == Kind::Ptr && object.is_nil() => {
+                    None if object.kind() == Kind::Ptr
+                        && object.is_nil()
+                        && object.fields().iter().any(|(known, _)| known.as_bytes() == name) =>
+                    {
                         let args = [receiver.type_name().into(), as_text()];
                         self.fail("nil pointer evaluating %s.%s", &args)
                     }
@@ -264,7 +267,7 @@ impl Machine<'_, '_, '_> {
 
     fn ideal_number(&self, number: &Number) -> Result<Evaluated> {
         let value = if let Some((real, imaginary)) = number.complex {
-            super::builtin::complex(real, imaginary)
+            Complex { real, imaginary }.into_value()
         } else if let Some(float) = number.float.filter(|_| number.looks_float) {
             Value::Float(float)
         } else if let Some(int) = number.int {

@@ -1,6 +1,7 @@
 //! `range`: what can be ranged over, and the turns of a loop.
 
 use super::{Evaluated, LoopState, Machine, Result};
+use crate::fmt;
 use crate::program::Id;
 use crate::value::{Int, IntKind, List, Str, Type, Value};
 
@@ -71,10 +72,12 @@ impl Machine<'_, '_, '_> {
                 Items::Map(entries.into_iter(), wrapped)
             }
             Value::Nil => Items::Map(Vec::new().into_iter(), true),
-            Value::Object(object) if object.is_nil() => {
-                return self.fail("range can't iterate over %v", &["<nil>".into()]);
+            _ => {
+                // Go has followed the pointer when it prints the value.
+                let mut shown = Vec::new();
+                fmt::append_pointee(&mut shown, &value);
+                return self.fail("range can't iterate over %s", &[Value::string(shown)]);
             }
-            _ => return self.fail("range can't iterate over %v", &[value]),
         };
         self.loops.push(LoopState { items, dot: self.dot.clone(), dots: self.dots.len() });
         if !self.turn(id)? {

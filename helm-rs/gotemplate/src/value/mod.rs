@@ -10,6 +10,7 @@
 //! Cloning a value never copies its contents: lists and maps are shared, and a map that
 //! `set` changes is changed for every holder, as in Go.
 
+mod complex;
 mod string;
 mod types;
 
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+pub(crate) use complex::Complex;
 pub use string::Str;
 pub use types::{
     IntKind, Kind, LIST_ANY, LIST_INT, LIST_LIST_ANY, LIST_STRING, ListType, MAP_ANY, MAP_STRING,

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::rc::Rc;
 
 use gotemplate::function::{Int64, Rest, Strings};
-use gotemplate::value::{Entries, IntKind, MAP_STRING};
+use gotemplate::value::{Entries, IntKind, MAP_ANY, MAP_STRING};
 use gotemplate::{
     CallError, Function, FunctionMap, Kind, List, Map, Object, Runtime, Signature, Str, TextError,
     Type, Value, fmt,
@@ -34,7 +34,7 @@ pub(crate) fn functions() -> FunctionMap {
         ("nilfn", Function::new(|| Value::Nil)),
         ("three", Function::new(|| 3i64)),
         ("mss", Function::new(|| map_of_strings())),
-        ("set", Function::new(set)),
+        ("set", set()),
         ("typeOf", Function::new(|value: Value| value.type_name().to_owned())),
         ("getfn", Function::new(|| callable(false))),
         ("getvfn", Function::new(|| callable(true))),
@@ -84,9 +84,16 @@ fn map_of_strings() -> Map {
     Map::new(&MAP_STRING, entries.into_iter().collect())
 }
 
-fn set(map: Map, key: Str, value: Value) -> Map {
-    map.set(key, value);
-    map
+/// A nil map is nil among the arguments, and writing to it fails as in Go.
+fn set() -> Function {
+    let params = vec![Type::Map(&MAP_ANY), Type::String, Type::Any];
+    Function::with_signature(Signature { params, variadic: false }, |_, args| match args {
+        [Value::Map(map), Value::String(key), value] => {
+            map.set(key.clone(), value.clone());
+            Ok(args[0].clone())
+        }
+        _ => Err("assignment to entry in nil map".into()),
+    })
 }
 
 fn same(kind: IntKind) -> Function {

@@ -29,7 +29,11 @@ fn possible() -> Option<()> {
 async fn environment_volumes_and_arguments_are_the_pods() {
     let Some((cluster, namespace)) = namespace("execute-env").await else { return };
     let Some(()) = possible() else { return };
-    kubectl(&cluster, &namespace, &["create", "secret", "generic", "s", "--from-literal=key=hidden"]);
+    kubectl(
+        &cluster,
+        &namespace,
+        &["create", "secret", "generic", "s", "--from-literal=key=hidden"],
+    );
     kubectl(&cluster, &namespace, &["create", "configmap", "c", "--from-literal=a.txt=content"]);
     let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; pwd; \
                   touch /etc/ichor-was-here; echo done > /dev/termination-log";
@@ -47,7 +51,11 @@ async fn environment_volumes_and_arguments_are_the_pods() {
         {"name": "COMBINED", "value": "$(POD)-x"},
     ]);
     apply(&cluster, &namespace, &job);
-    kubectl(&cluster, &namespace, &["wait", "--for=condition=Complete", "job/env", "--timeout=60s"]);
+    kubectl(
+        &cluster,
+        &namespace,
+        &["wait", "--for=condition=Complete", "job/env", "--timeout=60s"],
+    );
     let log = kubectl(&cluster, &namespace, &["logs", "job/env"]);
     let lines: Vec<&str> = log.lines().collect();
     assert!(lines[0].starts_with("hidden env node-"), "{log}");
@@ -71,7 +79,11 @@ async fn the_token_is_at_its_place_and_names_the_pod() {
     job["spec"]["template"]["spec"]["containers"][0]["env"] =
         json!([{"name": "KUBECTL", "value": kubectl_path}]);
     apply(&cluster, &namespace, &job);
-    kubectl(&cluster, &namespace, &["wait", "--for=condition=Complete", "job/token", "--timeout=60s"]);
+    kubectl(
+        &cluster,
+        &namespace,
+        &["wait", "--for=condition=Complete", "job/token", "--timeout=60s"],
+    );
     let log = kubectl(&cluster, &namespace, &["logs", "job/token"]);
     let (first, whoami) = log.split_once('\n').unwrap();
     assert_eq!(first, namespace.name);

@@ -110,11 +110,10 @@ async fn watches_expire_and_are_cut() {
     let Some(plane) = or_skip(cluster.plane()) else { return };
     let proxy = plane.fault_proxy().await.unwrap();
     let api = config_maps(&client(plane, &proxy), &namespace);
-    let version = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
+    let version =
+        api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     let start = || async { api.watch(&WatchParams::default(), &version).await.unwrap().boxed() };
-    let expired = |event: &kube::Result<WatchEvent<ConfigMap>>| {
-        matches!(event, Ok(WatchEvent::Error(status)) if status.code == 410)
-    };
+    let expired = |event: &kube::Result<WatchEvent<ConfigMap>>| matches!(event, Ok(WatchEvent::Error(status)) if status.code == 410);
 
     let mut running = start().await;
     api.create(&PostParams::default(), &config_map("seen")).await.unwrap();

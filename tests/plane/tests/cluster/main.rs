@@ -36,8 +36,11 @@ fn try_kubectl(
 
 /// Applies a manifest from text.
 fn apply(cluster: &TestCluster, namespace: &TestNamespace, manifest: &serde_json::Value) {
-    let file = std::env::temp_dir()
-        .join(format!("ichor-manifest-{}-{}.json", std::process::id(), namespace.name));
+    let file = std::env::temp_dir().join(format!(
+        "ichor-manifest-{}-{}.json",
+        std::process::id(),
+        namespace.name
+    ));
     std::fs::write(&file, manifest.to_string()).unwrap();
     let path = file.display().to_string();
     kubectl(cluster, namespace, &["apply", "-f", &path]);

@@ -13,16 +13,20 @@ use crate::{apply, namespace};
 /// A client of a ServiceAccount that holds the given rules in its namespace.
 async fn account(cluster: &TestCluster, namespace: &TestNamespace, rules: Value) -> Client {
     let subject = json!([{"kind": "ServiceAccount", "name": "actor", "namespace": namespace.name}]);
-    apply(cluster, namespace, &json!({
-        "apiVersion": "v1", "kind": "List", "items": [
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "actor"}},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-             "metadata": {"name": "actor"}, "rules": rules},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-             "metadata": {"name": "actor"}, "subjects": subject,
-             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "actor"}},
-        ],
-    }));
+    apply(
+        cluster,
+        namespace,
+        &json!({
+            "apiVersion": "v1", "kind": "List", "items": [
+                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "actor"}},
+                {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                 "metadata": {"name": "actor"}, "rules": rules},
+                {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                 "metadata": {"name": "actor"}, "subjects": subject,
+                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "actor"}},
+            ],
+        }),
+    );
     let accounts = Api::<ServiceAccount>::namespaced(namespace.client.clone(), &namespace.name);
     let answer = accounts
         .create_token_request("actor", &PostParams::default(), &TokenRequest::default())

@@ -94,7 +94,11 @@ async fn a_job_completes_and_one_that_fails_says_so() {
         })
     };
     apply(&cluster, &namespace, &job("good", "0"));
-    kubectl(&cluster, &namespace, &["wait", "--for=condition=Complete", "job/good", "--timeout=60s"]);
+    kubectl(
+        &cluster,
+        &namespace,
+        &["wait", "--for=condition=Complete", "job/good", "--timeout=60s"],
+    );
     let mut bad = job("bad", "3");
     bad["spec"]["template"]["spec"]["initContainers"] = json!([]);
     apply(&cluster, &namespace, &bad);
@@ -158,7 +162,8 @@ async fn a_pod_is_made_sick_and_well_again() {
     let mut broken = workload("Deployment", "broken", "1");
     broken["spec"]["template"]["metadata"]["annotations"] = json!({HEALTH: "image"});
     apply(&cluster, &namespace, &broken);
-    let path = "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff";
+    let path =
+        "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff";
     kubectl(&cluster, &namespace, &["wait", "pod", "-l", "app=broken", path, "--timeout=30s"]);
 }
 

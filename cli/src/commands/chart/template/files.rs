@@ -6,9 +6,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use helm_rs::action::template::{Rendering, push_source};
+use helm_rs::chart::Crd;
 use helm_rs::gopath;
 use helm_rs::gotext::io_text;
+use helm_rs::manifest::Manifest;
 
 use crate::error::CommandError;
 use crate::ui::Ui;
@@ -48,17 +49,21 @@ impl Folder {
 
 /// Writes CRDs and manifests. The first of a file makes the file anew, the others are appended.
 pub(super) fn write_rendering(
-    folder: &mut Folder,
-    rendering: &Rendering,
+    folder: &Folder,
+    crds: &[Crd<'_>],
+    manifests: &[Manifest],
     ui: &mut Ui,
 ) -> Result<(), CommandError> {
-    let crds = rendering.crds.iter().map(|source| (folder.base.clone(), source));
-    let manifests = rendering.manifests.iter().map(|source| (folder.path.clone(), source));
-    let all: Vec<_> = crds.chain(manifests).collect();
     let mut written = BTreeSet::new();
-    for (directory, source) in all {
-        let append = !written.insert(&source.path);
-        write(&directory, &source.path, &source.text, append, ui)?;
+    for crd in crds {
+        let name = crd.filename();
+        let append = written.contains(&name);
+        write(&folder.base, &name, &crd.file.data, append, ui)?;
+        written.insert(name);
+    }
+    for manifest in manifests {
+        let append = !written.insert(manifest.name.clone());
+        write(&folder.path, &manifest.name, &manifest.content, append, ui)?;
     }
     Ok(())
 }
@@ -83,8 +88,7 @@ fn write(
     } else {
         options.write(true).create(true).truncate(true);
     }
-    let mut content = Vec::with_capacity(text.len() + name.len() + 16);
-    push_source(&mut content, name, text);
+    let content = [b"---\n# Source: ", name.as_bytes(), b"\n", text, b"\n"].concat();
     let mut file = options.open(&path).map_err(|error| fail("open", &path, &error))?;
     file.write_all(&content).map_err(|error| fail("write", &path, &error))?;
     ui.result(format!("wrote {path}\n"))
