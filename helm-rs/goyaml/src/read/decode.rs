@@ -33,6 +33,8 @@ pub(super) fn decode<'t>(
         document,
         strict,
         max_nodes: limits.max_nodes,
+        max_alias_bytes: limits.max_alias_bytes,
+        alias_bytes: 0,
         max_depth: limits.max_depth.min(MAX_DEPTH),
         tape: Vec::new(),
         frames: Vec::new(),
@@ -82,6 +84,8 @@ struct Decoder<'d, 't> {
     document: &'d Document<'t>,
     strict: bool,
     max_nodes: usize,
+    max_alias_bytes: usize,
+    alias_bytes: usize,
     max_depth: usize,
     tape: Vec<Item<'t>>,
     frames: Vec<Frame>,
@@ -169,6 +173,13 @@ impl<'t> Decoder<'_, 't> {
             }
             NodeKind::Scalar { value, tag, implicit } => {
                 let item = scalar(value, tag.as_deref(), *implicit)?;
+                if self.alias_depth > 0 {
+                    self.alias_bytes = self.alias_bytes.saturating_add(value.len());
+                    if self.alias_bytes > self.max_alias_bytes {
+                        let limit = self.max_alias_bytes;
+                        return Err(Error::Limit(LimitError::AliasBytes { limit }));
+                    }
+                }
                 self.tape.push(item);
                 Ok(())
             }
@@ -259,12 +270,14 @@ impl<'t> Decoder<'_, 't> {
         }
     }
 
-    /// Notes a key that the innermost map has already.
-    fn check_unique(&mut self, key: usize, line: usize) {
-        let Some(identity) = self.tape.get(key).and_then(Item::identity) else { return };
+    /// Notes an entry at `start` whose key the innermost map has already.
+    fn check_unique(&mut self, start: usize, line: usize) {
+        let Some(identity) = self.tape.get(start).and_then(Item::identity) else { return };
         if self.seen.last_mut().is_some_and(|keys| !keys.insert(identity)) {
-            let key = tape::go_syntax(&self.tape, key);
+            let key = tape::go_syntax(&self.tape, start);
             self.parts.push(format!("line {}: key {key} already set in map", line + 1));
+            // The first value stays, which errors that show the map tell.
+            self.tape.truncate(start);
         }
     }
 
