@@ -9,7 +9,6 @@ mod glob;
 pub mod host;
 mod objects;
 mod shared;
-mod stub;
 pub mod time;
 
 pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
