@@ -1,7 +1,7 @@
 //! A native Helm engine: charts, values, templates, release records.
 
-pub mod action;
 mod address;
+pub mod action;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
