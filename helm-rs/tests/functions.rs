@@ -82,7 +82,8 @@ fn context() -> Value {
         ("deep", deep),
     ]);
     let values = values([("a", 1.0.into()), ("sub", Value::map([("x", "y".into())]))]);
-    Value::map([("Release", release), ("Values", values)])
+    // The dot of a template that Helm runs itself is of the named type.
+    self::values([("Release", release), ("Values", values)])
 }
 
 fn unescape(text: &str) -> Vec<u8> {
