@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod exit;
 mod flags;
+mod output;
 mod ui;
 mod usage;
 

@@ -154,11 +154,7 @@ impl KubeVersion {
             numbers.push(number.to_string());
         }
         let part = |index: usize| numbers.get(index).cloned().unwrap_or_default();
-        Ok(Self {
-            version: format!("v{}", numbers.join(".")),
-            major: part(0),
-            minor: part(1),
-        })
+        Ok(Self { version: format!("v{}", numbers.join(".")), major: part(0), minor: part(1) })
     }
 }
 

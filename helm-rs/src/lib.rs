@@ -1,12 +1,15 @@
 //! A native Helm engine: charts, values, templates, release records.
 
+pub mod action;
+mod address;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
 pub mod gopath;
-mod gotext;
+pub mod gotext;
 pub mod manifest;
 pub mod name;
+pub mod release;
 pub mod render;
 pub mod repo;
 pub mod semver;

@@ -115,6 +115,8 @@ type Body = dyn Fn(&mut dyn Runtime, &[Value]) -> Result<Value, CallError> + Sen
 #[derive(Clone)]
 pub struct Function {
     signature: Arc<Signature>,
+    /// Whether the Go function is declared to return `interface {}`.
+    returns_interface: bool,
     body: Arc<Body>,
 }
 
@@ -125,21 +127,29 @@ impl Function {
         let signature = native.signature();
         Self {
             signature: Arc::new(signature),
+            returns_interface: native.returns_interface(),
             body: Arc::new(move |runtime, args| native.call(runtime, args)),
         }
     }
 
-    /// A function with an explicit signature; `body` gets arguments that satisfy it.
+    /// A function with an explicit signature; `body` gets arguments that satisfy it. It
+    /// counts as returning `interface {}`.
     pub fn with_signature(
         signature: Signature,
         body: impl Fn(&mut dyn Runtime, &[Value]) -> Result<Value, CallError> + Send + Sync + 'static,
     ) -> Self {
-        Self { signature: Arc::new(signature), body: Arc::new(body) }
+        Self { signature: Arc::new(signature), returns_interface: true, body: Arc::new(body) }
     }
 
     /// The Go signature.
     pub fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// Whether the Go function is declared to return `interface {}`, so that a nil from it
+    /// is a nil interface; it shows in a few error texts (`nil pointer evaluating`).
+    pub const fn returns_interface(&self) -> bool {
+        self.returns_interface
     }
 
     /// Calls the function. The executor has checked `args` against the signature.
@@ -244,6 +254,9 @@ from_value!(Map, Type::Map(&MAP_ANY),
 
 /// What a function may return.
 pub trait IntoResult {
+    /// Whether it stands for `interface {}`.
+    const INTERFACE: bool = false;
+
     /// The call's result.
     ///
     /// # Errors
@@ -262,8 +275,15 @@ macro_rules! into_result {
     )+};
 }
 
+impl IntoResult for Value {
+    const INTERFACE: bool = true;
+
+    fn into_result(self) -> Result<Value, CallError> {
+        Ok(self)
+    }
+}
+
 into_result!(
-    Value: value => value,
     Str: text => Value::String(text),
     String: text => Value::String(text.into()),
     &str: text => Value::String(text.into()),
@@ -278,6 +298,8 @@ into_result!(
 );
 
 impl<T: IntoResult, E: Into<CallError>> IntoResult for Result<T, E> {
+    const INTERFACE: bool = T::INTERFACE;
+
     fn into_result(self) -> Result<Value, CallError> {
         self.map_err(Into::into)?.into_result()
     }
@@ -288,6 +310,8 @@ impl<T: IntoResult, E: Into<CallError>> IntoResult for Result<T, E> {
 pub trait Native<Marker>: Send + Sync + 'static {
     /// The Go signature.
     fn signature(&self) -> Signature;
+    /// Whether it returns `interface {}`.
+    fn returns_interface(&self) -> bool;
     /// Calls it with checked arguments.
     ///
     /// # Errors
@@ -316,6 +340,9 @@ macro_rules! native {
                     variadic: false $(|| $param::VARIADIC)*,
                 }
             }
+            fn returns_interface(&self) -> bool {
+                R::INTERFACE
+            }
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "macro over arity")]
             fn call(&self, _: &mut dyn Runtime, args: &[Value]) -> Result<Value, CallError> {
                 let mut args = args.iter();
@@ -334,6 +361,9 @@ macro_rules! native {
                     params: vec![$($param::TYPE),*],
                     variadic: false $(|| $param::VARIADIC)*,
                 }
+            }
+            fn returns_interface(&self) -> bool {
+                R::INTERFACE
             }
             #[allow(non_snake_case, unused_mut, unused_variables, reason = "macro over arity")]
             fn call(&self, runtime: &mut dyn Runtime, args: &[Value]) -> Result<Value, CallError> {

@@ -8,8 +8,8 @@
 //! ```
 //! use goyaml::Limits;
 //!
-//! let values = goyaml::from_yaml(b"image: {tag: 0755, on: yes}", &Limits::default())?;
-//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  \"on\": true\n  tag: 493\n");
+//! let values = goyaml::from_yaml(b"image: {mode: 0755, on: yes}", &Limits::default())?;
+//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  mode: 493\n  \"true\": true\n");
 //! # Ok::<(), goyaml::Error>(())
 //! ```
 //!
@@ -18,15 +18,29 @@
 
 pub mod json;
 
+mod base64;
 mod error;
 mod limits;
+mod quote;
+mod read;
+mod scalar;
 mod source;
+mod unicode;
 mod value;
+mod write;
+
+pub mod number {
+    //! How Go prints numbers.
+
+    pub use crate::scalar::number::{format_g32, format_g64, format_json};
+}
 
 pub use error::{Conversion, Error, LimitError, YamlError};
 pub use limits::Limits;
 pub use source::{Node, Source};
 pub use value::{Map, Value};
+
+use read::Numbers;
 
 /// Reads the first document of `input` as `sigs.k8s.io/yaml.Unmarshal` reads it into an
 /// `interface{}`: every number becomes a float, keys become strings, later keys win.
@@ -36,8 +50,7 @@ pub use value::{Map, Value};
 /// # Errors
 /// Go's error, or a bound of `limits`.
 pub fn from_yaml(input: &[u8], limits: &Limits) -> Result<Value, Error> {
-    let _ = (input, limits);
-    Ok(Value::Null)
+    read::read(input, false, Numbers::Float, limits)
 }
 
 /// As [`from_yaml`], but integers stay integers: what a decode into a typed field would see.
@@ -45,8 +58,7 @@ pub fn from_yaml(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 /// # Errors
 /// Go's error, or a bound of `limits`.
 pub fn from_yaml_exact(input: &[u8], limits: &Limits) -> Result<Value, Error> {
-    let _ = (input, limits);
-    Ok(Value::Null)
+    read::read(input, false, Numbers::Exact, limits)
 }
 
 /// As [`from_yaml`], but a key that occurs twice in a mapping is an error
@@ -55,8 +67,7 @@ pub fn from_yaml_exact(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 /// # Errors
 /// Go's error, or a bound of `limits`.
 pub fn from_yaml_strict(input: &[u8], limits: &Limits) -> Result<Value, Error> {
-    let _ = (input, limits);
-    Ok(Value::Null)
+    read::read(input, true, Numbers::Float, limits)
 }
 
 /// Reads a document into a map, as `fromYaml`, values files and manifests are read. Null and
@@ -68,8 +79,11 @@ pub fn from_yaml_strict(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 /// # Errors
 /// Go's error, or a bound of `limits`. Go leaves nothing of the document in the map then.
 pub fn from_yaml_map(input: &[u8], go_type: &str, limits: &Limits) -> Result<Map, Error> {
-    let _ = (input, go_type, limits);
-    Ok(Map::new())
+    match from_yaml(input, limits)? {
+        Value::Null => Ok(Map::new()),
+        Value::Map(map) => Ok(map),
+        other => Err(Error::Unmarshaling(json::Error::mismatch(&other, go_type))),
+    }
 }
 
 /// Reads a document into a sequence, as `fromYamlArray` does. Null and empty input give an empty
@@ -78,8 +92,11 @@ pub fn from_yaml_map(input: &[u8], go_type: &str, limits: &Limits) -> Result<Map
 /// # Errors
 /// Go's error, or a bound of `limits`.
 pub fn from_yaml_seq(input: &[u8], limits: &Limits) -> Result<Vec<Value>, Error> {
-    let _ = (input, limits);
-    Ok(Vec::new())
+    match from_yaml(input, limits)? {
+        Value::Null => Ok(Vec::new()),
+        Value::Seq(items) => Ok(items),
+        other => Err(Error::Unmarshaling(json::Error::mismatch(&other, "[]interface {}"))),
+    }
 }
 
 /// Writes `value` as `sigs.k8s.io/yaml.Marshal` does, with the final line break that `toYaml`
@@ -88,9 +105,9 @@ pub fn from_yaml_seq(input: &[u8], limits: &Limits) -> Result<Vec<Value>, Error>
 /// # Errors
 /// Go's error: numbers that JSON does not have, control characters, keys longer than YAML allows.
 /// `toYaml` gives an empty string then.
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_yaml<S: Source>(value: S) -> Result<String, Error> {
-    let _ = value.node();
-    Ok(String::new())
+    write::to_yaml(&value)
 }
 
 /// Writes `value` as go-yaml v3 does with an indentation of two, which is what `toYamlPretty`
@@ -98,7 +115,7 @@ pub fn to_yaml<S: Source>(value: S) -> Result<String, Error> {
 ///
 /// # Errors
 /// A nesting that never ends.
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_yaml_pretty<S: Source>(value: S) -> Result<String, Error> {
-    let _ = value.node();
-    Ok(String::new())
+    write::to_yaml_pretty(&value)
 }

@@ -23,11 +23,7 @@ const MAX_LINKS: usize = 255;
 /// # Errors
 ///
 /// [`LoadError`] when the path cannot be read or does not hold a valid chart.
-pub fn load(
-    path: &Path,
-    limits: &Limits,
-    warnings: &mut Vec<Warning>,
-) -> Result<Chart, LoadError> {
+pub fn load(path: &Path, limits: &Limits, warnings: &mut Vec<Warning>) -> Result<Chart, LoadError> {
     let metadata = fs::metadata(path).map_err(|error| io_error("stat", path, error))?;
     if metadata.is_dir() {
         return load_directory(path, limits, warnings);
@@ -76,8 +72,8 @@ pub fn read_directory(
     limits: &Limits,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<BufferedFile>, LoadError> {
-    let root = std::path::absolute(directory)
-        .map_err(|error| io_error("getwd", directory, error))?;
+    let root =
+        std::path::absolute(directory).map_err(|error| io_error("getwd", directory, error))?;
     let root = PathBuf::from(gopath::clean(&root.to_string_lossy()));
     let rules = read_rules(&root)?;
     let real_root = if limits.links_outside { None } else { fs::canonicalize(&root).ok() };
@@ -185,8 +181,8 @@ impl Walk<'_> {
                 target.to_string_lossy()
             ),
         ));
-        let metadata = fs::symlink_metadata(&target)
-            .map_err(|error| io_error("lstat", &target, error))?;
+        let metadata =
+            fs::symlink_metadata(&target).map_err(|error| io_error("lstat", &target, error))?;
         self.visit(path, name, &target, &metadata, depth)
     }
 
@@ -217,10 +213,7 @@ impl Walk<'_> {
             let (limit, place) = (self.limits.directory_size, name.to_owned());
             return Err(LoadError::Limit { what: "bytes", limit, place });
         }
-        self.files.push(BufferedFile {
-            name: name.to_owned(),
-            data: Arc::from(strip_bom(&data)),
-        });
+        self.files.push(BufferedFile { name: name.to_owned(), data: Arc::from(strip_bom(&data)) });
         Ok(())
     }
 
@@ -264,8 +257,8 @@ fn evaluate_links(path: &Path) -> Result<PathBuf, LoadError> {
             Some(Component::CurDir) | None => continue,
             Some(_) => resolved.push(&part),
         }
-        let metadata = fs::symlink_metadata(&resolved)
-            .map_err(|error| io_error("lstat", &resolved, error))?;
+        let metadata =
+            fs::symlink_metadata(&resolved).map_err(|error| io_error("lstat", &resolved, error))?;
         if !metadata.is_symlink() {
             continue;
         }
@@ -273,8 +266,8 @@ fn evaluate_links(path: &Path) -> Result<PathBuf, LoadError> {
         if links > MAX_LINKS {
             return Err(LoadError::TooManyLinks);
         }
-        let target = fs::read_link(&resolved)
-            .map_err(|error| io_error("readlink", &resolved, error))?;
+        let target =
+            fs::read_link(&resolved).map_err(|error| io_error("readlink", &resolved, error))?;
         resolved.pop();
         pending.extend(target.components().rev().map(|part| part.as_os_str().to_owned()));
     }

@@ -84,7 +84,9 @@ pub enum LoadError {
         content_type: &'static str,
     },
     /// The file starts like gzip and is not.
-    #[error("file '{path}' does not appear to be a valid chart file (details: gzip: invalid header)")]
+    #[error(
+        "file '{path}' does not appear to be a valid chart file (details: gzip: invalid header)"
+    )]
     NotChartFile {
         /// As given by the caller.
         path: String,

@@ -111,8 +111,9 @@ impl<'a> Loader<'a> {
             "Chart.yaml" => {}
             "Chart.lock" => parts.lock = read_lock(&file.data, "Chart.lock")?,
             "values.yaml" => {
-                let values = goyaml::from_yaml_map(&file.data, VALUES_TYPE, &goyaml::Limits::default())
-                    .map_err(|error| yaml_error("values.yaml", error.into()))?;
+                let values =
+                    goyaml::from_yaml_map(&file.data, VALUES_TYPE, &goyaml::Limits::default())
+                        .map_err(|error| yaml_error("values.yaml", error.into()))?;
                 parts.values = Some(values);
             }
             "values.schema.json" => parts.schema = Some(file.data),

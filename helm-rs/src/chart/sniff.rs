@@ -121,8 +121,7 @@ pub(super) fn content_type(data: &[u8]) -> &'static str {
     if let Some(media_type) = found {
         return media_type;
     }
-    let binary =
-        |b: &u8| matches!(b, 0x00..=0x08 | 0x0B | 0x0E..=0x1A | 0x1C..=0x1F);
+    let binary = |b: &u8| matches!(b, 0x00..=0x08 | 0x0B | 0x0E..=0x1A | 0x1C..=0x1F);
     if trimmed.iter().any(binary) {
         "application/octet-stream"
     } else {

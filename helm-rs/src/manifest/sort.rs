@@ -135,10 +135,7 @@ static METADATA: Struct = Struct {
     name: "",
     go_type: "struct { Name string \"json:\\\"name\\\"\"; \
               Annotations map[string]string \"json:\\\"annotations\\\"\" }",
-    fields: &[
-        ("name", Target::Text),
-        ("annotations", Target::Map(&Target::Text, "string")),
-    ],
+    fields: &[("name", Target::Text), ("annotations", Target::Map(&Target::Text, "string"))],
 };
 
 static HEAD: Struct = Struct {

@@ -46,6 +46,8 @@ pub struct EngineState {
     pub lookup: Option<Box<dyn Lookup>>,
     /// The network; without it, `getHostByName` yields nothing.
     pub resolver: Option<Resolver>,
+    /// Asked now and then while a template runs; true ends it with an error.
+    pub interrupted: Option<Box<dyn FnMut() -> bool>>,
     /// Lines that Helm would log.
     pub log: Vec<String>,
     /// How often each template is being included right now.
@@ -161,7 +163,7 @@ fn lookup(
         )?,
         _ => goyaml::Map::new(),
     };
-    Ok(super::convert::from_yaml(&goyaml::Value::Map(found)))
+    Ok(Value::Map(super::convert::from_map(found)))
 }
 
 /// `getHostByName` of sprig, which takes any of the addresses; this one takes the first.

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use gotemplate::value::{Entries, LIST_STRING, MapType};
 use gotemplate::{CallError, List, Map, Method, Str, Type, Value};
 
+use super::convert::Json;
 use super::glob::Glob;
 use super::objects::{method_map, text_argument};
 use crate::chart::File;
@@ -82,7 +83,8 @@ fn by_base_name(files: &Value, content: impl Fn(&Str) -> Str) -> Result<Value, C
             entries.insert(name, Value::String(content(data)));
         }
     }
-    Ok(Value::String(super::convert::to_yaml(&Value::Map(Map::any(entries))).unwrap_or_default()))
+    let yaml = goyaml::to_yaml(Json(Value::Map(Map::any(entries)))).unwrap_or_default();
+    Ok(Value::string(yaml.strip_suffix('\n').unwrap_or(&yaml)))
 }
 
 fn lines(files: &Value, args: &[Value]) -> Result<Value, CallError> {

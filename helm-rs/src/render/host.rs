@@ -76,6 +76,8 @@ pub struct Host {
     local: Zone,
     /// Whether `getHostByName` may ask the resolver (`--enable-dns`).
     pub enable_dns: bool,
+    /// What the engine's own functions need.
+    pub engine: super::EngineState,
 }
 
 impl Host {
@@ -92,7 +94,7 @@ impl Host {
             }
             Randomness::Entropy(key) => ChaCha20Rng::from_seed(key),
         };
-        Self { random, clock, local, enable_dns: false }
+        Self { random, clock, local, enable_dns: false, engine: super::EngineState::default() }
     }
 
     /// The host that the executor was given.

@@ -1,6 +1,18 @@
-//! Rendering: the functions that Helm gives to templates, and what they convert between.
+//! Rendering: the engine, what its templates see, and the functions that Helm gives them.
 
 mod convert;
+mod engine;
+mod engine_functions;
+mod files;
 pub mod functions;
+mod glob;
 pub mod host;
+mod objects;
+mod shared;
 pub mod time;
+
+pub use engine::{
+    Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template,
+};
+pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
+pub use host::Host;

@@ -13,10 +13,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use gotemplate::value::{Entries, Kind, ListType, MAP_ANY, MAP_STRING, MapType};
+use gotemplate::value::{Entries, Kind, LIST_STRING, ListType, MAP_ANY, MAP_STRING, MapType};
 use gotemplate::{CallError, List, Map, Method, Object, Str, Type, Value};
 
-use crate::capabilities::{BuildInfo, Capabilities, KubeVersion};
+use super::convert::Json;
+use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
 
 /// `chartutil.Values`, Helm's type of `.Values`.
@@ -129,9 +130,9 @@ fn encode(_: &Value, _: &[Value]) -> Result<Value, CallError> {
 }
 
 fn yaml(values: &Value, _: &[Value]) -> Result<Value, CallError> {
-    let mut text = super::convert::to_yaml(values).map_err(CallError::new)?.to_vec();
-    text.push(b'\n');
-    Ok(Value::String(Str::from(text)))
+    goyaml::to_yaml(Json(values.clone()))
+        .map(Value::from)
+        .map_err(|error| CallError::new(error.to_string()))
 }
 
 // === chartutil.VersionSet ===
@@ -361,7 +362,7 @@ impl Object for DependencyObject {
 
 fn import_value(import: &ImportValues) -> Value {
     match import {
-        ImportValues::Written(value) => super::convert::from_yaml(value),
+        ImportValues::Written(value) => super::convert::from_tree(value.clone()),
         ImportValues::Resolved { child, parent } => Value::Map(Map::new(
             &MAP_STRING,
             [("child", child), ("parent", parent)]
@@ -409,7 +410,7 @@ pub(crate) struct CapabilitiesObject {
 
 struct KubeVersionObject(KubeVersion);
 
-struct BuildInfoObject(BuildInfo);
+struct BuildInfoObject(HelmVersion);
 
 impl CapabilitiesObject {
     pub(crate) fn value(capabilities: &Capabilities) -> Value {
@@ -570,10 +571,16 @@ fn text(text: &str) -> Value {
 }
 
 fn texts(texts: &[String]) -> Value {
+    if texts.is_empty() {
+        return Value::List(List::nil(&LIST_STRING));
+    }
     Value::List(List::strings(texts.iter().map(String::as_str)))
 }
 
 fn string_map(map: &BTreeMap<String, String>) -> Value {
+    if map.is_empty() {
+        return Value::Map(Map::nil(&MAP_STRING));
+    }
     let entries = map.iter().map(|(k, v)| (Str::from(k.as_str()), text(v))).collect();
     Value::Map(Map::new(&MAP_STRING, entries))
 }
@@ -583,10 +590,13 @@ fn pointers<T>(
     items: &[T],
     object: impl Fn(&T) -> Rc<dyn Object>,
 ) -> Value {
+    if items.is_empty() {
+        return Value::List(List::nil(ty));
+    }
     let items: Vec<_> = items.iter().map(|item| Value::Object(object(item))).collect();
     Value::List(List::new(ty, items))
 }
 
 fn quote(text: &Str) -> String {
-    crate::gotext::quote(&text.to_text())
+    crate::gotext::quote(text.as_bytes())
 }

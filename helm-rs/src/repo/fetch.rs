@@ -77,7 +77,10 @@ mod http {
                 .connect_timeout(Duration::from_secs(30))
                 .timeout(Duration::from_secs(300))
                 .build()
-                .map_err(|source| FetchError::Transport { url: String::new(), source: source.into() })?;
+                .map_err(|source| FetchError::Transport {
+                    url: String::new(),
+                    source: source.into(),
+                })?;
             Ok(Self { client })
         }
     }

@@ -66,7 +66,12 @@ impl Pins {
         let file = goyaml::from_yaml(text, &goyaml::Limits::default())
             .map_err(|source| PinError::Yaml { source })?;
         let entries = file.get("charts").and_then(Value::as_seq).unwrap_or_default();
-        entries.iter().enumerate().map(|(index, entry)| pin(index, entry)).collect::<Result<_, _>>().map(Self)
+        entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| pin(index, entry))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The pin of a chart: the one of the given version, or the first under the name.

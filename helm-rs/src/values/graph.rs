@@ -154,9 +154,8 @@ impl Graph {
     /// Follows a path of keys through tables, as `Values.Table`; the error is the key that is no
     /// table.
     pub(super) fn follow<'a>(&self, table: TableId, path: &'a str) -> Result<TableId, &'a str> {
-        path.split('.').try_fold(table, |table, key| {
-            self.get(table, key).and_then(Node::table).ok_or(key)
-        })
+        path.split('.')
+            .try_fold(table, |table, key| self.get(table, key).and_then(Node::table).ok_or(key))
     }
 }
 

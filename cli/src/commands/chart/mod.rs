@@ -3,6 +3,7 @@
 mod lint;
 mod options;
 mod pull;
+mod render;
 mod show;
 mod template;
 

@@ -83,7 +83,12 @@ pub fn append_printf(out: &mut Vec<u8>, format: &[u8], args: &[Value]) {
 pub fn append_printable(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Nil => out.extend_from_slice(b"<no value>"),
-        Value::Object(object) => Printer::new(out).print_pointee(object.as_ref(), value),
+        Value::Object(_) => Printer::new(out).print_pointee(value, true),
         _ => append_value(out, value),
     }
+}
+
+/// Appends what the value points to, as `%v` prints that.
+pub(crate) fn append_pointee(out: &mut Vec<u8>, value: &Value) {
+    Printer::new(out).print_pointee(value, false);
 }

@@ -3,7 +3,7 @@
 use super::MAX_OUTPUT;
 use super::format::{Base, Flags};
 use crate::strconv::{FloatFormat, append_rune, decode_rune};
-use crate::value::{Int, Kind, List, Map, Object, Value};
+use crate::value::{Complex, Int, Kind, List, Map, Object, Value};
 
 /// Values nested deeper are cut off; Go overflows its stack on a map inside itself.
 const MAX_DEPTH: usize = 1000;
@@ -224,7 +224,10 @@ impl<'o> Printer<'o> {
         if self.erroring {
             return false;
         }
-        if c == verb('w') && matches!(arg, Value::List(_) | Value::Map(_) | Value::Object(_)) {
+        if c == verb('w')
+            && matches!(arg, Value::List(_) | Value::Map(_) | Value::Object(_))
+            && Complex::of(arg).is_none()
+        {
             self.bad_verb(c, Some(arg));
             return true;
         }
@@ -328,6 +331,24 @@ impl<'o> Printer<'o> {
         self.flags.float(self.out, value, format, default);
     }
 
+    /// `fmtComplex`.
+    fn print_complex(&mut self, number: Complex, c: Verb, shown: &Value) {
+        let fits = matches!(
+            char::from_u32(c),
+            Some('v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E')
+        );
+        if !fits {
+            return self.bad_verb(c, Some(shown));
+        }
+        let plus = self.flags.plus;
+        self.out.push(b'(');
+        self.print_float(number.real, c, shown);
+        self.flags.plus = true;
+        self.print_float(number.imaginary, c, shown);
+        self.out.extend_from_slice(b"i)");
+        self.flags.plus = plus;
+    }
+
     /// `fmtString`.
     fn print_string(&mut self, text: &[u8], c: Verb, shown: &Value) {
         match char::from_u32(c) {
@@ -402,6 +423,10 @@ impl<'o> Printer<'o> {
     }
 
     fn print_list(&mut self, list: &List, c: Verb, depth: usize) {
+        if self.flags.sharp_v && list.is_nil() {
+            self.print_typed_nil(list.ty().name);
+            return;
+        }
         self.open_list(list.ty().name);
         for (index, item) in list.items().iter().enumerate() {
             if self.out.len() > self.limit {
@@ -413,7 +438,16 @@ impl<'o> Printer<'o> {
         self.close_list();
     }
 
+    fn print_typed_nil(&mut self, type_name: &str) {
+        self.out.extend_from_slice(type_name.as_bytes());
+        self.out.extend_from_slice(b"(nil)");
+    }
+
     fn print_map(&mut self, map: &Map, c: Verb, depth: usize) {
+        if self.flags.sharp_v && map.is_nil() {
+            self.print_typed_nil(map.ty().name);
+            return;
+        }
         if self.flags.sharp_v {
             self.open_list(map.ty().name);
         } else {
@@ -436,6 +470,9 @@ impl<'o> Printer<'o> {
             self.print_plain(&plain, value, c);
             return;
         }
+        if let Some(number) = Complex::of(value) {
+            return self.print_complex(number, c, value);
+        }
         match object.kind() {
             Kind::Struct => self.print_struct(object, object.type_name(), c, depth),
             Kind::Ptr if depth == 0 && !object.is_nil() => {
@@ -451,16 +488,19 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// What an action prints of an object: see [`super::append_printable`].
-    pub(super) fn print_pointee(&mut self, object: &dyn Object, value: &Value) {
-        if object.kind() == Kind::Ptr
-            && !object.is_nil()
-            && object.underlying().is_none()
-            && object.string().is_none()
-        {
-            self.print_struct(object, pointee_name(object), verb('v'), 0);
-        } else {
-            self.print_arg(value, verb('v'));
+    /// What a value points to, and other values as they are. `with_text`: a pointer with a
+    /// text of its own prints that.
+    pub(super) fn print_pointee(&mut self, value: &Value, with_text: bool) {
+        match value {
+            Value::Object(object)
+                if object.kind() == Kind::Ptr
+                    && !object.is_nil()
+                    && object.underlying().is_none()
+                    && !(with_text && object.string().is_some()) =>
+            {
+                self.print_struct(object.as_ref(), pointee_name(object.as_ref()), verb('v'), 0);
+            }
+            _ => self.print_arg(value, verb('v')),
         }
     }
 

@@ -10,22 +10,24 @@
 //! Cloning a value never copies its contents: lists and maps are shared, and a map that
 //! `set` changes is changed for every holder, as in Go.
 
+mod complex;
 mod string;
 mod types;
 
 use std::any::Any;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+pub(crate) use complex::Complex;
 pub use string::Str;
 pub use types::{
     IntKind, Kind, LIST_ANY, LIST_INT, LIST_LIST_ANY, LIST_STRING, ListType, MAP_ANY, MAP_STRING,
     MapType, Type,
 };
 
-use crate::function::Method;
+use crate::function::{Function, Method};
 
 /// One template value.
 #[derive(Clone, Default)]
@@ -67,40 +69,58 @@ impl Int {
     }
 }
 
-/// A Go slice: shared and immutable, which templates cannot tell from Go's, since no
-/// function that Helm offers writes to a slice in place.
+/// A Go slice: shared, and immutable but for [`List::sort`], the only write in place that
+/// the functions of Helm do.
 #[derive(Clone)]
 pub struct List {
     ty: &'static ListType,
-    items: Rc<[Value]>,
+    storage: Rc<Items>,
+}
+
+/// The storage of a [`List`].
+struct Items {
+    items: Box<[Value]>,
+    /// The items once they have been sorted. Sorted again they stay the same, so one place is
+    /// enough, and whoever still reads the old order keeps it.
+    sorted: OnceCell<Box<[Value]>>,
     nil: bool,
+}
+
+impl Drop for Items {
+    fn drop(&mut self) {
+        // The sorted items are strings.
+        let items = std::mem::take(&mut self.items);
+        release(items, |items, pending| pending.extend(items));
+    }
 }
 
 impl List {
     /// A slice of the given type. The items must be of its element type.
-    pub fn new(ty: &'static ListType, items: impl Into<Rc<[Value]>>) -> Self {
-        Self { ty, items: items.into(), nil: false }
+    pub fn new(ty: &'static ListType, items: impl Into<Box<[Value]>>) -> Self {
+        let storage = Items { items: items.into(), sorted: OnceCell::new(), nil: false };
+        Self { ty, storage: Rc::new(storage) }
     }
 
     /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
     /// `concat` of nothing and `rest` of an empty list are such.
     pub fn nil(ty: &'static ListType) -> Self {
-        Self { ty, items: Rc::new([]), nil: true }
+        let storage = Items { items: Box::default(), sorted: OnceCell::new(), nil: true };
+        Self { ty, storage: Rc::new(storage) }
     }
 
     /// Whether it is Go's nil slice.
-    pub const fn is_nil(&self) -> bool {
-        self.nil
+    pub fn is_nil(&self) -> bool {
+        self.storage.nil
     }
 
     /// An `[]interface {}`.
-    pub fn any(items: impl Into<Rc<[Value]>>) -> Self {
+    pub fn any(items: impl Into<Box<[Value]>>) -> Self {
         Self::new(&LIST_ANY, items)
     }
 
     /// A `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
-        let items: Rc<[Value]> = items.into_iter().map(|s| Value::String(s.into())).collect();
+        let items: Vec<Value> = items.into_iter().map(|s| Value::String(s.into())).collect();
         Self::new(&LIST_STRING, items)
     }
 
@@ -111,18 +131,67 @@ impl List {
 
     /// The items.
     pub fn items(&self) -> &[Value] {
-        &self.items
+        self.storage.sorted.get().unwrap_or(&self.storage.items)
+    }
+
+    /// Sorts strings by bytes, for every holder of this list. Items that are no strings stay
+    /// in front.
+    pub fn sort(&self) {
+        self.storage.sorted.get_or_init(|| {
+            let mut items = self.storage.items.clone();
+            items.sort_by(|left, right| left.text().cmp(&right.text()));
+            items
+        });
     }
 
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.items, &other.items)
+        Rc::ptr_eq(&self.storage, &other.storage)
     }
 
     /// A number that tells storages apart for as long as they live.
     pub fn id(&self) -> usize {
-        Rc::as_ptr(&self.items).addr()
+        Rc::as_ptr(&self.storage).addr()
     }
+}
+
+/// How deep lists and maps are dropped by recursion before the rest is put off.
+const RELEASE_DEPTH: u32 = 64;
+
+/// What is being dropped on this thread.
+#[derive(Default)]
+struct Release {
+    depth: Cell<u32>,
+    pending: RefCell<Vec<Value>>,
+}
+
+thread_local! {
+    static RELEASE: Release = Release::default();
+}
+
+/// Drops what a list or map holds. Nesting has no bound, as templates can nest in a loop, so
+/// beyond some depth the values go to a queue that the outermost call empties.
+fn release<T>(contents: T, put_off: impl FnOnce(T, &mut Vec<Value>)) {
+    // While the thread ends there is no queue any more; then it is plain recursion.
+    let _ = RELEASE.try_with(|state| {
+        let depth = state.depth.get();
+        if depth >= RELEASE_DEPTH {
+            put_off(contents, &mut state.pending.borrow_mut());
+            return;
+        }
+        state.depth.set(depth + 1);
+        drop(contents);
+        state.depth.set(depth);
+        if depth > 0 {
+            return;
+        }
+        loop {
+            let Some(next) = state.pending.borrow_mut().pop() else { return };
+            state.depth.set(1);
+            drop(next);
+            state.depth.set(0);
+        }
+    });
 }
 
 /// The storage of a [`Map`]: keys in Go's order (bytes), which is how templates range
@@ -133,25 +202,37 @@ pub type Entries = BTreeMap<Str, Value>;
 #[derive(Clone)]
 pub struct Map {
     ty: &'static MapType,
-    entries: Rc<RefCell<Entries>>,
+    storage: Rc<MapStorage>,
+}
+
+/// The storage of a [`Map`].
+struct MapStorage {
+    entries: RefCell<Entries>,
     nil: bool,
+}
+
+impl Drop for MapStorage {
+    fn drop(&mut self) {
+        let entries = std::mem::take(self.entries.get_mut());
+        release(entries, |entries, pending| pending.extend(entries.into_values()));
+    }
 }
 
 impl Map {
     /// A map of the given type. The values must be of its element type.
     pub fn new(ty: &'static MapType, entries: Entries) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(entries)), nil: false }
+        Self { ty, storage: Rc::new(MapStorage { entries: RefCell::new(entries), nil: false }) }
     }
 
     /// Go's nil map: empty, `null` in JSON, and writing to it panics in Go, so whoever
-    /// writes checks [`Map::is_nil`] first. `fromYaml ""` is one.
+    /// writes checks [`Map::is_nil`] first. `fromJson "null"` is one.
     pub fn nil(ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::default(), nil: true }
+        Self { ty, storage: Rc::new(MapStorage { entries: RefCell::default(), nil: true }) }
     }
 
     /// Whether it is Go's nil map.
-    pub const fn is_nil(&self) -> bool {
-        self.nil
+    pub fn is_nil(&self) -> bool {
+        self.storage.nil
     }
 
     /// A `map[string]interface {}`.
@@ -168,55 +249,55 @@ impl Map {
     /// conversion `map[string]interface{}(values)`.
     #[must_use]
     pub fn retyped(&self, ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries), nil: self.nil }
+        Self { ty, storage: Rc::clone(&self.storage) }
     }
 
     /// The value under `key`.
     pub fn get(&self, key: &[u8]) -> Option<Value> {
-        self.entries.borrow().get(key).cloned()
+        self.storage.entries.borrow().get(key).cloned()
     }
 
     /// Sets `key`, for every holder of this map.
     ///
     /// Never call it while entries of the same map are borrowed: collect first, then set.
     pub fn set(&self, key: Str, value: Value) {
-        self.entries.borrow_mut().insert(key, value);
+        self.storage.entries.borrow_mut().insert(key, value);
     }
 
     /// Removes `key`, for every holder of this map.
     pub fn remove(&self, key: &[u8]) -> Option<Value> {
-        self.entries.borrow_mut().remove(key)
+        self.storage.entries.borrow_mut().remove(key)
     }
 
     /// The entries, for reading. The borrow must end before anything may change the map:
     /// never call into a template while holding it.
     pub fn entries(&self) -> Ref<'_, Entries> {
-        self.entries.borrow()
+        self.storage.entries.borrow()
     }
 
     /// The entries, for writing, under the same rule.
     pub fn entries_mut(&self) -> RefMut<'_, Entries> {
-        self.entries.borrow_mut()
+        self.storage.entries.borrow_mut()
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.entries.borrow().len()
+        self.storage.entries.borrow().len()
     }
 
     /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().is_empty()
+        self.storage.entries.borrow().is_empty()
     }
 
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.entries, &other.entries)
+        Rc::ptr_eq(&self.storage, &other.storage)
     }
 
     /// A number that tells storages apart for as long as they live.
     pub fn id(&self) -> usize {
-        Rc::as_ptr(&self.entries).addr()
+        Rc::as_ptr(&self.storage).addr()
     }
 }
 
@@ -262,6 +343,11 @@ pub trait Object: Any {
         None
     }
 
+    /// For a value of kind [`Kind::Func`], the function, for the builtin `call`.
+    fn function(&self) -> Option<Function> {
+        None
+    }
+
     /// Whether it is a nil pointer or nil function.
     fn is_nil(&self) -> bool {
         false
@@ -298,13 +384,21 @@ impl Value {
     }
 
     /// An `[]interface {}`.
-    pub fn list(items: impl Into<Rc<[Self]>>) -> Self {
+    pub fn list(items: impl Into<Box<[Self]>>) -> Self {
         Self::List(List::any(items))
     }
 
     /// A `map[string]interface {}`.
     pub fn map<K: Into<Str>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(Map::any(entries.into_iter().map(|(k, v)| (k.into(), v)).collect()))
+    }
+
+    /// The text of a string.
+    pub const fn text(&self) -> Option<&Str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Go's kind of the value inside the interface.
@@ -344,7 +438,7 @@ impl Value {
             Self::Int(int) => int.bits != 0,
             Self::Float(value) => *value != 0.0,
             Self::String(text) | Self::Bytes(text) => !text.is_empty(),
-            Self::List(list) => !list.items.is_empty(),
+            Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => !map.is_empty(),
             Self::Object(object) => object.is_true(),
         }
@@ -376,7 +470,7 @@ impl fmt::Debug for Value {
             Self::Float(value) => write!(f, "float64({value})"),
             Self::String(text) => write!(f, "{text:?}"),
             Self::Bytes(text) => write!(f, "bytes({text:?})"),
-            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items.len()),
+            Self::List(list) => write!(f, "{}[{} items]", list.ty.name, list.items().len()),
             Self::Map(map) => write!(f, "{}{{{} entries}}", map.ty.name, map.len()),
             Self::Object(object) => write!(f, "object({})", object.type_name()),
         }

@@ -29,6 +29,19 @@ impl IntKind {
         )
     }
 
+    /// The value of the low bits of this kind's size, as a Go conversion keeps them.
+    pub const fn wrap(self, bits: i64) -> i64 {
+        match self {
+            Self::Int8 => bits as i8 as i64,
+            Self::Int16 => bits as i16 as i64,
+            Self::Int32 => bits as i32 as i64,
+            Self::Uint8 => bits as u8 as i64,
+            Self::Uint16 => bits as u16 as i64,
+            Self::Uint32 => bits as u32 as i64,
+            Self::Int | Self::Int64 | Self::Uint | Self::Uint64 | Self::Uintptr => bits,
+        }
+    }
+
     /// The Go name of the kind and of the predeclared type.
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,6 +70,7 @@ pub enum Kind {
     Int(IntKind),
     Float32,
     Float64,
+    Complex128,
     String,
     Slice,
     Map,
@@ -75,6 +89,7 @@ impl Kind {
             Self::Int(kind) => kind.name(),
             Self::Float32 => "float32",
             Self::Float64 => "float64",
+            Self::Complex128 => "complex128",
             Self::String => "string",
             Self::Slice => "slice",
             Self::Map => "map",
@@ -147,6 +162,15 @@ impl Type {
         }
     }
 }
+
+/// Go's types are told apart by their names.
+impl PartialEq for Type {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Type {}
 
 /// A slice type, unnamed (`[]string`) or named with methods (`chartutil.VersionSet`).
 #[derive(Debug)]

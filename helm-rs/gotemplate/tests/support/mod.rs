@@ -5,6 +5,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod functions;
+pub(crate) mod objects;
+
 use gotemplate::value::{
     Entries, IntKind, LIST_ANY, LIST_INT, LIST_LIST_ANY, LIST_STRING, ListType, MAP_ANY,
     MAP_STRING, MapType,
@@ -35,7 +38,8 @@ const LISTS: [(&str, &ListType); 4] = [
     ("[][]interface {}[", &LIST_LIST_ANY),
     ("[", &LIST_ANY),
 ];
-const MAPS: [(&str, &MapType); 2] = [("map[string]string{", &MAP_STRING), ("{", &MAP_ANY)];
+const MAPS: [(&str, &MapType); 3] =
+    [("map[string]string{", &MAP_STRING), ("Values{", &objects::VALUES), ("{", &MAP_ANY)];
 const KINDS: [IntKind; 11] = [
     IntKind::Int,
     IntKind::Int8,
@@ -86,6 +90,11 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self) -> Value {
         self.space();
+        for (word, make) in objects::NAMES {
+            if self.eat(word) {
+                return make();
+            }
+        }
         for (word, value) in
             [("nil", Value::Nil), ("true", Value::Bool(true)), ("false", Value::Bool(false))]
         {

@@ -1,8 +1,15 @@
 //! JSON as Go's `encoding/json` reads and writes it.
 
+mod decode;
+mod encode;
+
 use thiserror::Error as ThisError;
 
 use crate::{Limits, Map, Source, Value};
+use decode::{Extent, parse};
+use encode::{Style, encode};
+
+pub(crate) use encode::{MAX_DEPTH, MAX_OUTPUT, replace_invalid};
 
 /// Why JSON could not be read or written, with Go's text.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -37,6 +44,20 @@ pub enum Error {
         /// `NaN`, `+Inf` or `-Inf`.
         text: String,
     },
+    /// The input is too long.
+    #[error("input of {size} bytes exceeds the limit of {limit}")]
+    Bytes {
+        /// Bytes given.
+        size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The output grows too long.
+    #[error("output exceeds the limit of {limit} bytes")]
+    Output {
+        /// Bytes allowed.
+        limit: usize,
+    },
     /// A value nests too deep, or for ever.
     #[error("nesting exceeds the limit of {limit} levels")]
     Depth {
@@ -45,31 +66,58 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// A value of another kind than the type that was asked for.
+    pub(crate) fn mismatch(value: &Value, go_type: &str) -> Self {
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Int(_) | Value::Uint(_) | Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Seq(_) => "array",
+            Value::Map(_) => "object",
+        };
+        Self::Type { value: kind.to_owned(), go_type: go_type.to_owned(), offset: 0 }
+    }
+}
+
 /// Writes `value` as `json.Marshal` does: compact, keys sorted, `<`, `>` and `&` escaped.
 ///
 /// # Errors
 /// Numbers that JSON does not have, and a nesting that never ends.
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json<S: Source>(value: S) -> Result<String, Error> {
-    let _ = value.node();
-    Ok(String::new())
+    encode_value(&value)
+}
+
+/// [`to_json`] of a borrowed handle.
+pub(crate) fn encode_value<S: Source>(value: &S) -> Result<String, Error> {
+    encode(value, Style { escape_html: true, indent: None })
 }
 
 /// Writes `value` as an encoder with `SetEscapeHTML(false)` does, without the final line break.
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_raw<S: Source>(value: S) -> Result<String, Error> {
-    let _ = value.node();
-    Ok(String::new())
+    encode(&value, Style { escape_html: false, indent: None })
+}
+
+/// The characters of the text as a JSON string, quotes included.
+pub(crate) fn quoted_length(text: &[u8]) -> usize {
+    let mut quoted = Vec::with_capacity(text.len() + 2);
+    encode::write_string(&mut quoted, text, true);
+    quoted.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }
 
 /// Writes `value` as `json.MarshalIndent` does.
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_indent<S: Source>(value: S, prefix: &str, indent: &str) -> Result<String, Error> {
-    let _ = (value.node(), prefix, indent);
-    Ok(String::new())
+    encode(&value, Style { escape_html: true, indent: Some((prefix, indent)) })
 }
 
 /// Reads `input` as `json.Unmarshal` does into an `interface{}`: every number becomes a float.
@@ -77,8 +125,8 @@ pub fn to_json_indent<S: Source>(value: S, prefix: &str, indent: &str) -> Result
 /// # Errors
 /// Go's error.
 pub fn from_json(input: &[u8], limits: &Limits) -> Result<Value, Error> {
-    let _ = (input, limits);
-    Ok(Value::Null)
+    let parsed = parse(input, false, Extent::Whole, limits)?;
+    parsed.overflow.map_or(Ok(parsed.value), Err)
 }
 
 /// As [`from_json`], but integers stay integers.
@@ -86,15 +134,23 @@ pub fn from_json(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 /// # Errors
 /// Go's error.
 pub fn from_json_exact(input: &[u8], limits: &Limits) -> Result<Value, Error> {
-    let _ = (input, limits);
-    Ok(Value::Null)
+    let parsed = parse(input, true, Extent::Whole, limits)?;
+    parsed.overflow.map_or(Ok(parsed.value), Err)
 }
 
 /// Reads an object as `fromJson` does. The map holds what Go leaves in it when the second part
 /// is an error.
 pub fn from_json_map(input: &[u8], go_type: &str, limits: &Limits) -> (Map, Option<Error>) {
-    let _ = (input, go_type, limits);
-    (Map::new(), None)
+    match parse(input, false, Extent::Whole, limits) {
+        Err(error) => (Map::new(), Some(error)),
+        Ok(parsed) => match parsed.value {
+            Value::Map(map) => (map, parsed.overflow),
+            Value::Null if parsed.overflow.is_none() => (Map::new(), None),
+            // Go names the kind only, also of a number that is too large.
+            Value::Null => (Map::new(), Some(Error::mismatch(&Value::Float(0.0), go_type))),
+            other => (Map::new(), Some(Error::mismatch(&other, go_type))),
+        },
+    }
 }
 
 /// Reads an array as `fromJsonArray` does.
@@ -102,8 +158,14 @@ pub fn from_json_map(input: &[u8], go_type: &str, limits: &Limits) -> (Map, Opti
 /// # Errors
 /// Go's error.
 pub fn from_json_seq(input: &[u8], limits: &Limits) -> Result<Vec<Value>, Error> {
-    let _ = (input, limits);
-    Ok(Vec::new())
+    let parsed = parse(input, false, Extent::Whole, limits)?;
+    match (parsed.value, parsed.overflow) {
+        (Value::Seq(_), Some(error)) => Err(error),
+        (Value::Seq(items), None) => Ok(items),
+        (Value::Null, None) => Ok(Vec::new()),
+        (Value::Null, Some(_)) => Err(Error::mismatch(&Value::Float(0.0), "[]interface {}")),
+        (other, _) => Err(Error::mismatch(&other, "[]interface {}")),
+    }
 }
 
 /// Reads the first value of `input` as `json.Decoder.Decode` does and says how many bytes it
@@ -112,6 +174,6 @@ pub fn from_json_seq(input: &[u8], limits: &Limits) -> Result<Vec<Value>, Error>
 /// # Errors
 /// Go's error: [`Error::Empty`] and [`Error::UnexpectedEnd`] at the end of the input.
 pub fn from_json_prefix(input: &[u8], limits: &Limits) -> Result<(Value, usize), Error> {
-    let _ = (input, limits);
-    Ok((Value::Null, 0))
+    let parsed = parse(input, false, Extent::Prefix, limits)?;
+    parsed.overflow.map_or(Ok((parsed.value, parsed.length)), Err)
 }

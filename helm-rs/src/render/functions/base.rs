@@ -89,10 +89,7 @@ pub(crate) fn base64_decode(text: &[u8]) -> Result<Vec<u8>, CorruptInput> {
             continue;
         }
         match (byte, count) {
-            (b'\n' | b'\r', _) => {
-                at += 1;
-                continue;
-            }
+            (b'\n' | b'\r', _) => at += 1,
             (b'=', 2) => {
                 let second = next_visible(at + 1);
                 match text.get(second) {

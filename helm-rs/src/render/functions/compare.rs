@@ -28,8 +28,8 @@ impl Comparison {
             (Value::Bool(left), Value::Bool(right)) => left == right,
             (Value::Int(left), Value::Int(right)) => left == right,
             (Value::Float(left), Value::Float(right)) => left == right,
-            (Value::String(left), Value::String(right)) => left == right,
-            (Value::Bytes(left), Value::Bytes(right)) => left == right,
+            (Value::String(left), Value::String(right))
+            | (Value::Bytes(left), Value::Bytes(right)) => left == right,
             (Value::List(left), Value::List(right)) => self.lists(left, right, depth)?,
             (Value::Map(left), Value::Map(right)) => self.maps(left, right, depth)?,
             (Value::Object(left), Value::Object(right)) => {

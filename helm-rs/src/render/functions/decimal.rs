@@ -50,12 +50,12 @@ impl Decimal {
     }
 
     pub(super) fn add(&self, other: &Self) -> Result<Self, CallError> {
-        let (left, right, exponent) = self.rescale(other);
+        let (left, right, exponent) = self.rescale(other)?;
         Ok(Self { value: left + right, exponent })
     }
 
     pub(super) fn sub(&self, other: &Self) -> Result<Self, CallError> {
-        let (left, right, exponent) = self.rescale(other);
+        let (left, right, exponent) = self.rescale(other)?;
         Ok(Self { value: left - right, exponent })
     }
 
@@ -65,7 +65,7 @@ impl Decimal {
             return Err(CallError::from(format!("exponent {exponent} overflows an int32!")));
         }
         if self.value.bits() + other.value.bits() > MAX_BITS {
-            return Err(CallError::new("decimal has too many digits"));
+            return Err(too_long());
         }
         Ok(Self { value: &self.value * &other.value, exponent })
     }
@@ -77,9 +77,9 @@ impl Decimal {
         }
         let shift = self.exponent - other.exponent + DIVISION_PRECISION;
         let (dividend, divisor) = if shift < 0 {
-            (self.value.clone(), &other.value * power_of_ten(-shift))
+            (self.value.clone(), &other.value * power_of_ten(-shift)?)
         } else {
-            (&self.value * power_of_ten(shift), other.value.clone())
+            (&self.value * power_of_ten(shift)?, other.value.clone())
         };
         let quotient = &dividend / &divisor;
         let remainder = &dividend - &quotient * &divisor;
@@ -95,17 +95,24 @@ impl Decimal {
     }
 
     /// Both values at the smaller exponent (`RescalePair`).
-    fn rescale(&self, other: &Self) -> (BigInt, BigInt, i64) {
+    fn rescale(&self, other: &Self) -> Result<(BigInt, BigInt, i64), CallError> {
         let exponent = self.exponent.min(other.exponent);
-        (
-            &self.value * power_of_ten(self.exponent - exponent),
-            &other.value * power_of_ten(other.exponent - exponent),
+        Ok((
+            &self.value * power_of_ten(self.exponent - exponent)?,
+            &other.value * power_of_ten(other.exponent - exponent)?,
             exponent,
-        )
+        ))
     }
 }
 
-/// 10 to a power that a pair of floats can need.
-fn power_of_ten(exponent: i64) -> BigInt {
-    BigInt::from(10).pow(u32::try_from(exponent.clamp(0, 1 << 20)).unwrap_or(0))
+/// 10 to a power that is not negative.
+fn power_of_ten(exponent: i64) -> Result<BigInt, CallError> {
+    match u32::try_from(exponent) {
+        Ok(exponent) if u64::from(exponent) <= MAX_BITS => Ok(BigInt::from(10).pow(exponent)),
+        _ => Err(too_long()),
+    }
+}
+
+fn too_long() -> CallError {
+    CallError::new("decimal has too many digits")
 }

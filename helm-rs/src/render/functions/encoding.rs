@@ -27,10 +27,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
         }),
     );
 
-    functions.insert(
-        "toJson",
-        Function::new(|value: Value| json::to_json(Json(value)).unwrap_or_default()),
-    );
+    functions.insert("toJson", Function::new(|value: Value| or_empty(json::to_json(Json(value)))));
     functions.insert(
         "mustToJson",
         Function::new(|value: Value| {
@@ -39,9 +36,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
     );
     functions.insert(
         "toPrettyJson",
-        Function::new(|value: Value| {
-            json::to_json_indent(Json(value), "", "  ").unwrap_or_default()
-        }),
+        Function::new(|value: Value| or_empty(json::to_json_indent(Json(value), "", "  "))),
     );
     functions.insert(
         "mustToPrettyJson",
@@ -91,13 +86,25 @@ fn json_error(error: &json::Error) -> CallError {
     }
 }
 
-/// One line break less; empty for an error.
-fn without_line_break(text: Result<String, goyaml::Error>) -> String {
-    let mut text = text.unwrap_or_default();
+/// The text; empty for an error of Go's. A bound that Go does not have ends the call.
+fn or_empty(text: Result<String, json::Error>) -> Result<String, CallError> {
+    match text {
+        Err(error @ json::Error::Output { .. }) => Err(json_error(&error)),
+        text => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// One line break less; empty for an error, under the same rule.
+fn without_line_break(text: Result<String, goyaml::Error>) -> Result<String, CallError> {
+    let mut text = match text {
+        Err(goyaml::Error::Marshaling(error)) => or_empty(Err(error))?,
+        Err(error) if error.is_limit() => return Err(CallError::from(error.to_string())),
+        text => text.unwrap_or_default(),
+    };
     if text.ends_with('\n') {
         text.pop();
     }
-    text
+    Ok(text)
 }
 
 /// Helm's `fromJSON`: what could be read stays when there is an error.
@@ -127,11 +134,10 @@ fn from_json_array(text: Str) -> List {
     }
 }
 
-/// Helm's `fromYAML`. No document and `null` give a nil map, as Go's decoder leaves it.
+/// Helm's `fromYAML`.
 fn from_yaml(text: Str) -> Map {
     let limits = Limits::default();
     match goyaml::from_yaml_map(&text, MAP_ANY.name, &limits) {
-        Ok(map) if map.is_empty() && is_yaml_null(&text) => Map::nil(&MAP_ANY),
         Ok(map) => from_map(map),
         Err(error) => {
             let map = Map::any(gotemplate::value::Entries::new());
@@ -144,12 +150,7 @@ fn from_yaml(text: Str) -> Map {
 /// Helm's `fromYAMLArray`.
 fn from_yaml_array(text: Str) -> List {
     match goyaml::from_yaml_seq(&text, &Limits::default()) {
-        Ok(items) if items.is_empty() && is_yaml_null(&text) => List::nil(&LIST_ANY),
         Ok(items) => from_items(items),
         Err(error) => List::any([error.to_string().into()]),
     }
-}
-
-fn is_yaml_null(text: &[u8]) -> bool {
-    goyaml::from_yaml(text, &Limits::default()).is_ok_and(|value| value.is_null())
 }

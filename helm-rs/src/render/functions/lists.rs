@@ -4,10 +4,9 @@
 //! list of numbers, and give `[]interface {}` in most places.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use gotemplate::function::Rest;
-use gotemplate::value::{LIST_ANY, LIST_LIST_ANY, LIST_STRING};
+use gotemplate::value::{LIST_ANY, LIST_LIST_ANY};
 use gotemplate::{CallError, Function, FunctionMap, IntKind, List, Value};
 
 use super::cast::{self, float_to_int};
@@ -210,7 +209,7 @@ fn chunk(size: i64, list: Value) -> Result<List, CallError> {
     Ok(List::new(&LIST_LIST_ANY, chunks))
 }
 
-fn concat(lists: Rest<Value>) -> Result<List, CallError> {
+fn concat(lists: Rest<Value>) -> Result<Value, CallError> {
     let mut all = Vec::new();
     for list in &lists.0 {
         let items = items(list, "Cannot concat type").map_err(|error| {
@@ -224,22 +223,18 @@ fn concat(lists: Rest<Value>) -> Result<List, CallError> {
     }
     // Go's result stays nil until something is appended.
     if all.is_empty() {
-        return Ok(List::nil(&LIST_ANY));
+        return Ok(List::nil(&LIST_ANY).into());
     }
-    Ok(List::any(all))
+    Ok(Value::list(all))
 }
 
-/// The texts of the items in byte order; of a single value, its text.
+/// The texts of the items in byte order; of a single value, its text. A `[]string` is sorted
+/// in place, as sprig does it.
 fn sort_alpha(list: Value) -> List {
-    let texts = strslice(&list);
-    let mut texts: Vec<Value> = if slice_items(&list).is_some() {
-        texts.items().to_vec()
-    } else {
-        vec![Value::String(strval(&list))]
+    let texts = match slice_items(&list) {
+        Some(_) => strslice(&list),
+        None => List::strings([strval(&list)]),
     };
-    texts.sort_by(|left, right| match (left, right) {
-        (Value::String(left), Value::String(right)) => left.cmp(right),
-        _ => Ordering::Equal,
-    });
-    List::new(&LIST_STRING, texts)
+    texts.sort();
+    texts
 }

@@ -4,6 +4,11 @@
 //! `include`, `tpl`, `required`, `fail`, `lookup` and `getHostByName` belong to the engine
 //! that runs the templates and are not here.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a function's parameters are its Go signature, and templates pass values"
+)]
+
 use gotemplate::FunctionMap;
 
 pub(crate) use base::base64_encode;
@@ -28,7 +33,7 @@ mod numbers;
 mod paths;
 mod random;
 mod reflection;
-mod regex;
+pub(crate) mod regex;
 mod semver;
 mod strings;
 mod text;

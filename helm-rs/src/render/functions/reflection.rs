@@ -1,6 +1,6 @@
 //! Types and kinds: sprig's `reflect.go`.
 
-use gotemplate::{CallError, Function, FunctionMap, Str, Value};
+use gotemplate::{Function, FunctionMap, Str, Value};
 
 use super::compare::deep_equal;
 
@@ -14,12 +14,8 @@ pub(super) fn register(functions: &mut FunctionMap) {
         "kindIs",
         Function::new(|target: Str, value: Value| target == *value.kind().name()),
     );
-    functions.insert(
-        "deepEqual",
-        Function::new(|left: Value, right: Value| {
-            deep_equal(&left, &right).map_err(CallError::from)
-        }),
-    );
+    functions
+        .insert("deepEqual", Function::new(|left: Value, right: Value| deep_equal(&left, &right)));
 }
 
 /// As `typeIs`, but a pointer to the type counts too.

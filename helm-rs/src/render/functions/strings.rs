@@ -3,13 +3,14 @@
 use bstr::ByteSlice;
 use gotemplate::function::{Rest, Strings};
 use gotemplate::value::MAP_STRING;
-use gotemplate::{CallError, Function, FunctionMap, List, Map, Str, Value, fmt, strconv};
+use gotemplate::{CallError, Function, FunctionMap, List, Map, Runtime, Str, Value, fmt, strconv};
 
 use super::text::{
     self, category, first_rune, map_runes, runes, strslice, strval, trim_left, trim_right,
     trim_space,
 };
 use super::{case, limits, wrap};
+use crate::render::host::Host;
 
 pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("hello", Function::new(|| "Hello!"));
@@ -22,6 +23,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
     functions.insert("camelcase", Function::new(|text: Str| case::pascal(&text)));
     functions.insert("snakecase", Function::new(|text: Str| case::separated(&text, b'_')));
     functions.insert("kebabcase", Function::new(|text: Str| case::separated(&text, b'-')));
+    functions.insert("shuffle", Function::new(shuffle));
     functions.insert("initials", Function::new(|text: Str| initials(&text)));
     functions.insert("nospace", Function::new(no_space));
     functions.insert(
@@ -111,6 +113,17 @@ pub(super) fn register(functions: &mut FunctionMap) {
     );
 }
 
+/// The runes in random order (`xstrings.Shuffle`).
+fn shuffle(runtime: &mut dyn Runtime, text: Str) -> Result<String, CallError> {
+    let mut runes: Vec<char> = runes(&text).collect();
+    let host = Host::of(runtime)?;
+    for i in (1..runes.len()).rev() {
+        let other = host.random_below(i as u64 + 1);
+        runes.swap(i, usize::try_from(other).unwrap_or(i));
+    }
+    Ok(runes.into_iter().collect())
+}
+
 /// The first letter of each word. The library looks at bytes as if they were runes, so
 /// letters beyond ASCII come apart.
 fn initials(text: &[u8]) -> String {
@@ -146,16 +159,15 @@ fn trim_all(set: Str, text: Str) -> Str {
 
 /// The first `count` bytes, or with a negative count the last.
 fn trunc(count: i64, text: Str) -> Str {
-    let length = text.len();
-    match usize::try_from(count) {
-        Ok(count) => text.get(..count).map_or(text.clone(), Str::from),
-        Err(_) => {
-            let drop = i64::try_from(length).unwrap_or(i64::MAX).saturating_add(count);
-            match usize::try_from(drop) {
-                Ok(drop @ 1..) => text.get(drop..).map_or(text.clone(), Str::from),
-                _ => text,
-            }
-        }
+    let part = if let Ok(count) = usize::try_from(count) {
+        text.get(..count)
+    } else {
+        let drop = i64::try_from(text.len()).unwrap_or(i64::MAX).saturating_add(count);
+        usize::try_from(drop).ok().filter(|drop| *drop > 0).and_then(|drop| text.get(drop..))
+    };
+    match part {
+        Some(part) if part.len() < text.len() => part.into(),
+        _ => text,
     }
 }
 
@@ -198,12 +210,12 @@ fn repeat(text: &[u8], count: i64) -> Result<Vec<u8>, CallError> {
 /// Sprig's `indent`: spaces before every line, empty ones included.
 fn indent(before: &str, spaces: i64, text: &[u8]) -> Result<Vec<u8>, CallError> {
     let pad = repeat(b" ", spaces)?;
-    let breaks = text.iter().filter(|byte| **byte == b'\n').count();
+    let breaks = text.find_iter(b"\n").count();
     let length = pad.len().checked_mul(breaks + 1).and_then(|pad| pad.checked_add(text.len()));
     limits::check_bytes(length)?;
     let mut out = Vec::with_capacity(length.unwrap_or(0) + before.len());
     out.extend_from_slice(before.as_bytes());
-    for (i, line) in text.split(|byte| *byte == b'\n').enumerate() {
+    for (i, line) in text.split_str(b"\n").enumerate() {
         if i > 0 {
             out.push(b'\n');
         }

@@ -2,7 +2,7 @@
 
 use gotemplate::value::LIST_STRING;
 use gotemplate::{List, Str, Value};
-use unicode_general_category::{GeneralCategory, get_general_category};
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 use super::lists::slice_items;
 
@@ -110,27 +110,27 @@ pub(super) fn to_lower(rune: char) -> char {
 
 /// Go's categories, from the Unicode tables.
 pub(super) mod category {
-    use super::{GeneralCategory as G, get_general_category};
+    use super::{GeneralCategory as G, UnicodeGeneralCategory};
 
     /// `unicode.IsUpper`: category Lu, which is narrower than Rust's property.
     pub(in super::super) fn is_upper(rune: char) -> bool {
-        get_general_category(rune) == G::UppercaseLetter
+        rune.general_category() == G::UppercaseLetter
     }
 
     /// `unicode.IsLower`.
     pub(in super::super) fn is_lower(rune: char) -> bool {
-        get_general_category(rune) == G::LowercaseLetter
+        rune.general_category() == G::LowercaseLetter
     }
 
     /// `unicode.IsTitle`.
     pub(in super::super) fn is_title(rune: char) -> bool {
-        get_general_category(rune) == G::TitlecaseLetter
+        rune.general_category() == G::TitlecaseLetter
     }
 
     /// `unicode.IsLetter`.
     pub(in super::super) fn is_letter(rune: char) -> bool {
         matches!(
-            get_general_category(rune),
+            rune.general_category(),
             G::UppercaseLetter
                 | G::LowercaseLetter
                 | G::TitlecaseLetter
@@ -141,18 +141,18 @@ pub(super) mod category {
 
     /// `unicode.IsDigit`.
     pub(in super::super) fn is_digit(rune: char) -> bool {
-        get_general_category(rune) == G::DecimalNumber
+        rune.general_category() == G::DecimalNumber
     }
 
     /// `unicode.IsNumber`.
     pub(in super::super) fn is_number(rune: char) -> bool {
-        matches!(get_general_category(rune), G::DecimalNumber | G::LetterNumber | G::OtherNumber)
+        matches!(rune.general_category(), G::DecimalNumber | G::LetterNumber | G::OtherNumber)
     }
 
     /// `unicode.IsPunct`.
     pub(in super::super) fn is_punct(rune: char) -> bool {
         matches!(
-            get_general_category(rune),
+            rune.general_category(),
             G::ConnectorPunctuation
                 | G::DashPunctuation
                 | G::OpenPunctuation

@@ -63,7 +63,8 @@ impl<'a> Parser<'a> {
     /// Reads one item below a map.
     fn key(&mut self, data: &mut Map, names: usize) -> Result<(), Stop> {
         self.enter()?;
-        let stops: &[char] = if self.is_literal() { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
+        let stops: &[char] =
+            if self.is_literal() { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
         let (key, stop) = self.read_until(stops);
         let key = BString::from(key.into_iter().collect::<String>());
         let result = match stop {
@@ -146,12 +147,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads what follows an index.
-    fn list_item(
-        &mut self,
-        list: &mut Vec<Value>,
-        index: i64,
-        names: usize,
-    ) -> Result<(), Stop> {
+    fn list_item(&mut self, list: &mut Vec<Value>, index: i64, names: usize) -> Result<(), Stop> {
         self.enter()?;
         let Ok(position) = usize::try_from(index) else {
             return Err(SetError::NegativeIndex { index }.into());
@@ -186,8 +182,8 @@ impl<'a> Parser<'a> {
                     Some(other) => return Err(conversion(other, LIST_TYPE)),
                 }
             }
-            _ => match list.get_mut(position) {
-                Some(item) => {
+            _ => {
+                if let Some(item) = list.get_mut(position) {
                     if item.as_map().is_none() {
                         *item = Value::Map(Map::new());
                     }
@@ -195,13 +191,12 @@ impl<'a> Parser<'a> {
                         self.key(inner, names)?;
                     }
                     check_index(index)?;
-                }
-                None => {
+                } else {
                     let mut inner = Map::new();
                     self.key(&mut inner, names)?;
                     self.set_index(list, index, Value::Map(inner))?;
                 }
-            },
+            }
         }
         self.levels -= 1;
         Ok(())

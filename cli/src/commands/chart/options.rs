@@ -1,0 +1,324 @@
+//! Flags that several chart commands share, and what they mean.
+
+use std::error::Error;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use clap::Args;
+use helm_rs::capabilities::{Capabilities, KubeVersion};
+use helm_rs::chart::{Chart, Limits, Warning};
+use helm_rs::gotext::{io_text, quote};
+use helm_rs::values::{Options, ReadError};
+use helm_rs::error_chain;
+
+use crate::cache;
+use crate::commands::Context;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::flags;
+use crate::ui::Ui;
+
+/// Bytes that a values file may have.
+const MAX_VALUES_FILE: u64 = 256 * 1024 * 1024;
+
+/// Where values come from.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Values")]
+pub(crate) struct ValueFlags {
+    /// Read values from a YAML file; `-` is standard input (repeatable, later ones win)
+    #[arg(short = 'f', long = "values", value_name = "FILE", allow_hyphen_values = true)]
+    files: Vec<String>,
+    /// Set values: key1=val1,key2=val2 (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    set: Vec<String>,
+    /// Set values that are texts: key1=val1,key2=val2 (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    set_string: Vec<String>,
+    /// Set values to the contents of files: key1=path1,key2=path2 (repeatable)
+    #[arg(long, value_name = "KEY=PATH", allow_hyphen_values = true)]
+    set_file: Vec<String>,
+    /// Set values that are JSON: key1=json1,key2=json2 (repeatable)
+    #[arg(long, value_name = "KEY=JSON", allow_hyphen_values = true)]
+    set_json: Vec<String>,
+    /// Set one value to the very text: key=val (repeatable)
+    #[arg(long, value_name = "KEY=TEXT", allow_hyphen_values = true)]
+    set_literal: Vec<String>,
+}
+
+impl ValueFlags {
+    /// The user's values, merged in Helm's order.
+    pub(crate) fn merge(self, environment: &Environment) -> Result<goyaml::Map, CommandError> {
+        let options = Options {
+            value_files: flags::string_slice("-f, --values", &self.files)?,
+            json_values: self.set_json,
+            values: self.set,
+            string_values: self.set_string,
+            file_values: self.set_file,
+            literal_values: self.set_literal,
+        };
+        let mut remote = false;
+        options
+            .merge(&mut |path| {
+                remote |= is_remote(path);
+                read_values(path, environment)
+            })
+            .map_err(|error| {
+                let error = CommandError::new(error_chain(&error));
+                if remote { error.hint("download the file and pass its path") } else { error }
+            })
+    }
+}
+
+fn is_remote(path: &str) -> bool {
+    ["http://", "https://", "oci://"].iter().any(|scheme| path.starts_with(scheme))
+}
+
+fn read_values(path: &str, environment: &Environment) -> Result<Vec<u8>, ReadError> {
+    if path.trim() == "-" {
+        return environment.read_input(MAX_VALUES_FILE).map_err(Into::into);
+    }
+    if is_remote(path) {
+        return Err(format!("{path}: values are read from files only, not from the network").into());
+    }
+    read_file(path, MAX_VALUES_FILE)
+}
+
+/// A whole file, with Go's text when that fails.
+fn read_file(path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let fail = |operation: &str, error: &std::io::Error| -> Box<dyn Error + Send + Sync> {
+        format!("{operation} {path}: {}", io_text(error)).into()
+    };
+    let file = fs::File::open(path).map_err(|error| fail("open", &error))?;
+    let mut content = Vec::new();
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut content)
+        .map_err(|error| fail("read", &error))?;
+    if content.len() as u64 > limit {
+        return Err(format!("{path}: larger than the limit of {limit} bytes").into());
+    }
+    Ok(content)
+}
+
+/// Where the namespace comes from.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct NamespaceFlags {
+    /// Namespace of the release
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Kubeconfig file to take the namespace from
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    kubeconfig: Option<String>,
+    /// Context in the kubeconfig
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    kube_context: Option<String>,
+}
+
+impl NamespaceFlags {
+    /// As in Helm: the flag, `HELM_NAMESPACE`, the kubeconfig's context, `default`.
+    pub(crate) fn namespace(&self, environment: &Environment) -> String {
+        self.namespace
+            .clone()
+            .filter(|name| !name.is_empty())
+            .or_else(|| environment.text("HELM_NAMESPACE").map(str::to_owned))
+            .or_else(|| self.from_kubeconfig(environment))
+            .unwrap_or_else(|| "default".to_owned())
+    }
+
+    /// Of several kubeconfig files, the first that says something counts. A file that cannot be
+    /// read says nothing.
+    fn from_kubeconfig(&self, environment: &Environment) -> Option<String> {
+        let list = match &self.kubeconfig {
+            Some(path) => path.into(),
+            None => environment.variable("KUBECONFIG").cloned().or_else(|| {
+                Some(Path::new(environment.variable("HOME")?).join(".kube/config").into())
+            })?,
+        };
+        let configs: Vec<goyaml::Value> = std::env::split_paths(&list)
+            .filter_map(|path| fs::read(path).ok())
+            .filter_map(|text| goyaml::from_yaml(&text, &goyaml::Limits::default()).ok())
+            .collect();
+        let text = |value: &goyaml::Value| {
+            value.as_str().map(ToString::to_string).filter(|text| !text.is_empty())
+        };
+        let context = self
+            .kube_context
+            .clone()
+            .or_else(|| environment.text("HELM_KUBECONTEXT").map(str::to_owned))
+            .or_else(|| configs.iter().find_map(|c| text(c.get("current-context")?)))?;
+        configs.iter().find_map(|config| {
+            let contexts = config.get("contexts")?.as_seq()?;
+            let named = contexts
+                .iter()
+                .find(|c| c.get("name").and_then(text).as_deref() == Some(&*context))?;
+            text(named.at(&["context", "namespace"])?)
+        })
+    }
+}
+
+/// Bounds on what a chart may cost.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitFlags {
+    /// Bytes that a chart's files may have, unpacked
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chart_size, hide_short_help = true)]
+    max_chart_size: u64,
+    /// Bytes that one file of a chart may have
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().file_size, hide_short_help = true)]
+    max_file_size: u64,
+    /// Bytes that a packed chart may have
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().archive_size, hide_short_help = true)]
+    max_archive_size: u64,
+    /// Files that a chart may have
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().file_count, hide_short_help = true)]
+    max_files: usize,
+}
+
+impl LimitFlags {
+    pub(crate) fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            chart_size: self.max_chart_size,
+            file_size: self.max_file_size,
+            archive_size: self.max_archive_size,
+            file_count: self.max_files,
+            directory_size: default.directory_size.max(self.max_chart_size),
+            total_size: default.total_size.max(self.max_chart_size),
+            ..default
+        }
+    }
+}
+
+/// What Helm has for charts in repositories. A chart in a file or folder needs none of it.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Chart")]
+pub(crate) struct ChartFlags {
+    /// Version of a pinned chart
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Check the chart's signature (not supported)
+    #[arg(long, hide = true)]
+    verify: bool,
+    /// Chart repository (not supported)
+    #[arg(long, hide = true, value_name = "URL")]
+    repo: Option<String>,
+    #[arg(long, hide = true)]
+    devel: bool,
+    #[arg(long, hide = true)]
+    keyring: Option<String>,
+    #[arg(long, hide = true)]
+    username: Option<String>,
+    #[arg(long, hide = true)]
+    password: Option<String>,
+    #[arg(long, hide = true)]
+    cert_file: Option<String>,
+    #[arg(long, hide = true)]
+    key_file: Option<String>,
+    #[arg(long, hide = true)]
+    ca_file: Option<String>,
+    #[arg(long, hide = true)]
+    insecure_skip_tls_verify: bool,
+    #[arg(long, hide = true)]
+    plain_http: bool,
+    #[arg(long, hide = true)]
+    pass_credentials: bool,
+}
+
+impl ChartFlags {
+    /// Loads the chart that the user named: a folder, an archive, or a pinned chart's name
+    /// (`ChartPathOptions.LocateChart`).
+    pub(crate) fn load(
+        &self,
+        name: &str,
+        limits: &LimitFlags,
+        context: &mut Context<'_>,
+    ) -> Result<Chart, CommandError> {
+        let limits = limits.limits();
+        let mut warnings = Vec::new();
+        let name = name.trim();
+        let path = Path::new(name);
+        let chart = if path.exists() {
+            if self.verify {
+                return Err(CommandError::new("--verify is not supported")
+                    .hint("check the archive's digest or signature with another tool first"));
+            }
+            if self.repo.is_some() {
+                context.ui.warning(format!(
+                    "WARNING: local chart found in current working directory. repository url ignored: {name}"
+                ));
+            }
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            context.ui.debug(format!("chart path: {}", path.display()));
+            helm_rs::chart::load(&path, &limits, &mut warnings)
+                .map_err(|error| CommandError::new(error_chain(&error)))
+        } else {
+            self.load_pinned(name, &limits, context, &mut warnings)
+        };
+        print_warnings(context.ui, &warnings);
+        chart
+    }
+
+    fn load_pinned(
+        &self,
+        name: &str,
+        limits: &Limits,
+        context: &mut Context<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Chart, CommandError> {
+        if name.starts_with(['.', '/']) {
+            return Err(CommandError::new(format_args!("path {} not found", quote(name))));
+        }
+        if is_remote(name) || self.repo.is_some() {
+            return Err(CommandError::new(format_args!(
+                "chart {}: charts are read from files only, not from repositories",
+                quote(name)
+            ))
+            .hint("download the archive and pass its path"));
+        }
+        let pins = cache::pins()?;
+        let Some(pin) = pins.find(name, self.version.as_deref()) else {
+            let known = pins.iter().any(|pin| pin.name == name);
+            return Err(match name.split_once('/') {
+                _ if known => CommandError::new(format_args!(
+                    "chart {} {} is not pinned",
+                    quote(name),
+                    self.version.as_deref().unwrap_or_default()
+                ))
+                .hint("see the pinned charts: ichor chart pull --list"),
+                Some((repository, _)) => {
+                    CommandError::new(format_args!("repo {repository} not found"))
+                }
+                None => CommandError::new(format_args!(
+                    "non-absolute URLs should be in form of repo_name/path_to_chart, got: {name}"
+                ))
+                .hint("pass a chart's folder or archive, or the name of a pinned chart"),
+            });
+        };
+        let resolved = cache::resolve(pin, limits.archive_size, context)?;
+        helm_rs::chart::load_archive(&resolved.bytes, limits, warnings)
+            .map_err(|error| CommandError::new(error_chain(&error)))
+    }
+}
+
+/// Prints what Helm would log.
+pub(crate) fn print_warnings(ui: &mut Ui, warnings: &[Warning]) {
+    for warning in warnings {
+        ui.warning(warning.to_string());
+    }
+}
+
+/// The cluster that templates see.
+pub(crate) fn capabilities(
+    kube_version: Option<&str>,
+    api_versions: &[String],
+) -> Result<Capabilities, CommandError> {
+    let mut capabilities = Capabilities::default();
+    if let Some(text) = kube_version.filter(|text| !text.is_empty()) {
+        capabilities.kube_version = KubeVersion::parse(text).map_err(|error| {
+            CommandError::new(format_args!("invalid kube version '{text}': {error}"))
+        })?;
+    }
+    capabilities.api_versions.extend(flags::string_slice("-a, --api-versions", api_versions)?);
+    Ok(capabilities)
+}

@@ -1,0 +1,120 @@
+//! Flags about rendering itself: randomness, clock, network, limits.
+
+use std::net::ToSocketAddrs as _;
+use std::time::{Instant, SystemTime};
+
+use clap::Args;
+use helm_rs::render::host::{Clock, Host, Randomness, Reading};
+use helm_rs::render::time::Zone;
+use helm_rs::render::{Engine, EngineOptions, RenderLimits};
+
+use crate::commands::Context;
+use crate::environment::Environment;
+use crate::error::CommandError;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rendering")]
+pub(crate) struct RenderFlags {
+    /// Generate keys, passwords and other random material from this number
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// The time that templates see, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    now: Option<String>,
+    /// Let getHostByName ask the network
+    #[arg(long)]
+    enable_dns: bool,
+    /// Bytes that the rendered files may come to
+    #[arg(long, value_name = "BYTES", default_value_t = RenderLimits::default().output, hide_short_help = true)]
+    max_output: usize,
+}
+
+impl RenderFlags {
+    /// An engine for one run of the program.
+    pub(crate) fn engine(&self) -> Engine {
+        let limits = RenderLimits { output: self.max_output, ..RenderLimits::default() };
+        Engine::new(EngineOptions { limits, ..EngineOptions::default() })
+    }
+
+    /// The world that templates see.
+    pub(crate) fn host(&self, environment: &Environment) -> Result<Host, CommandError> {
+        let randomness = match self.seed {
+            Some(seed) => Randomness::Seed(seed),
+            None => Randomness::Entropy(entropy()?),
+        };
+        let clock = match &self.now {
+            Some(text) => Clock::Fixed(moment(text)?),
+            None => running_clock(environment.clone()),
+        };
+        let mut host = Host::new(randomness, clock, local_zone(environment));
+        host.enable_dns = self.enable_dns;
+        if self.enable_dns {
+            host.engine.resolver = Some(Box::new(addresses));
+        }
+        Ok(host)
+    }
+}
+
+/// The time zone that `date` uses: `TZ` as a name, else the machine's, as in Go.
+fn local_zone(environment: &Environment) -> Zone {
+    let zone = match environment.text("TZ") {
+        Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
+        None => std::fs::read("/etc/localtime")
+            .ok()
+            .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
+    };
+    zone.unwrap_or_else(Zone::utc).as_local()
+}
+
+fn entropy() -> Result<[u8; 32], CommandError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| CommandError::new(format_args!("the system gives no randomness: {error}")))?;
+    Ok(bytes)
+}
+
+fn moment(text: &str) -> Result<Reading, CommandError> {
+    let time: jiff::Timestamp = text.parse().map_err(|error| {
+        CommandError::new(format_args!(
+            "invalid argument {} for \"--now\" flag: {error}",
+            helm_rs::gotext::quote(text)
+        ))
+        .hint("write it like 2026-01-31T12:00:00Z")
+    })?;
+    let nanoseconds = time.as_nanosecond();
+    let seconds = nanoseconds.div_euclid(1_000_000_000);
+    let rest = nanoseconds.rem_euclid(1_000_000_000);
+    Ok(Reading::at(
+        i64::try_from(seconds).unwrap_or_default(),
+        u32::try_from(rest).unwrap_or_default(),
+    ))
+}
+
+fn running_clock(environment: Environment) -> Clock {
+    let start = Instant::now();
+    Clock::Running(Box::new(move || {
+        let since = environment.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Reading {
+            seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            nanoseconds: since.subsec_nanos(),
+            monotonic: i64::try_from(start.elapsed().as_nanos()).ok(),
+        }
+    }))
+}
+
+/// What the system's resolver says.
+fn addresses(host: &str) -> Vec<String> {
+    let found = (host, 0).to_socket_addrs().into_iter().flatten();
+    found.map(|address| address.ip().to_string()).collect()
+}
+
+/// The name that `--name-template` makes (`action.TemplateName`).
+pub(crate) fn name_from_template(
+    template: &str,
+    flags: &RenderFlags,
+    context: &Context<'_>,
+) -> Result<String, CommandError> {
+    let mut host = flags.host(context.environment)?;
+    helm_rs::render::name_from_template(template, &mut host)
+        .map_err(|error| CommandError::from_bytes(error.message))
+}

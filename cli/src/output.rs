@@ -1,0 +1,36 @@
+//! Structured results in the form that the user wants.
+
+use goyaml::Value;
+
+use crate::error::CommandError;
+use crate::ui::Ui;
+
+/// Form of a structured result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// JSON on one line.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// Writes one result: as data, or as the text for people.
+pub(crate) fn write_structured(
+    ui: &mut Ui,
+    output: Output,
+    value: &Value,
+    text: &[u8],
+) -> Result<(), CommandError> {
+    match output {
+        Output::Table => ui.result(text),
+        Output::Json => {
+            let json = goyaml::json::to_json(value).map_err(CommandError::new)?;
+            ui.result(json)?;
+            ui.result("\n")
+        }
+        Output::Yaml => ui.result(goyaml::to_yaml(value).map_err(CommandError::new)?),
+    }
+}

@@ -1,0 +1,165 @@
+//! The layers of a stored record: base64, gzip, JSON (`pkg/storage/driver/util.go`).
+//!
+//! ```text
+//! Secret manifest ─ base64 (Kubernetes) ─► release string ─ base64 (Helm) ─► gzip or plain ─► JSON
+//! ```
+
+use std::io::{Read, Write};
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+/// The first bytes of a gzip stream with deflate, by which Helm tells compressed records.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
+
+/// Go's `base64.StdEncoding`, which does not look at the unused bits of the last character.
+const GO: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
+
+/// Bounds on what a record may decode to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodecLimits {
+    /// Bytes of JSON after decompression (256 MiB). A Secret holds 1 MiB, and gzip packs by a
+    /// factor of a thousand at most.
+    pub decompressed: usize,
+}
+
+impl Default for CodecLimits {
+    fn default() -> Self {
+        Self { decompressed: 256 * 1024 * 1024 }
+    }
+}
+
+/// Which layer of a record does not decode, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum CodecError {
+    /// Helm's base64.
+    #[error("base64 layer: {reason} at byte {offset}")]
+    Base64 {
+        /// The byte in the release string.
+        offset: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The gzip stream.
+    #[error("gzip layer: broken after {decoded} bytes of JSON")]
+    Gzip {
+        /// How many bytes came out before the fault.
+        decoded: usize,
+        /// What the decompressor says.
+        source: std::io::Error,
+    },
+    /// More comes out than may.
+    #[error("gzip layer: decompresses to more than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The JSON is not UTF-8.
+    #[error("JSON layer: invalid UTF-8 at byte {offset}")]
+    Utf8 {
+        /// The byte in the JSON.
+        offset: usize,
+    },
+    /// The JSON does not parse, or is not a release.
+    #[error("JSON layer")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Decodes the release string of a record to its JSON text.
+///
+/// As Helm does, data that does not begin like gzip is taken for plain JSON.
+///
+/// # Errors
+/// [`CodecError`] names the layer and the byte.
+pub fn decode(release: &[u8], limits: &CodecLimits) -> Result<String, CodecError> {
+    // Go's decoder skips line breaks; dumps made by other tools wrap lines.
+    let packed: Vec<u8>;
+    let release = if release.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+        packed = release.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+        &packed
+    } else {
+        release
+    };
+    let data = GO.decode(release).map_err(|error| base64_error(&error, release.len()))?;
+    let json = if data.len() > GZIP.len() && data.starts_with(&GZIP) {
+        decompress(&data, limits)?
+    } else if data.len() > limits.decompressed {
+        return Err(CodecError::TooLarge { limit: limits.decompressed });
+    } else {
+        data
+    };
+    String::from_utf8(json)
+        .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() })
+}
+
+fn decompress(data: &[u8], limits: &CodecLimits) -> Result<Vec<u8>, CodecError> {
+    let mut json = Vec::with_capacity((data.len() * 6).min(limits.decompressed));
+    // One byte over the limit tells "just fits" from "too large".
+    let bound = limits.decompressed as u64 + 1;
+    match MultiGzDecoder::new(data).take(bound).read_to_end(&mut json) {
+        Ok(_) if json.len() > limits.decompressed => {
+            Err(CodecError::TooLarge { limit: limits.decompressed })
+        }
+        Ok(_) => Ok(json),
+        Err(source) => Err(CodecError::Gzip { decoded: json.len(), source }),
+    }
+}
+
+fn base64_error(error: &base64::DecodeError, length: usize) -> CodecError {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
+    let (offset, reason) = match error {
+        InvalidByte(offset, byte) => (*offset, format!("invalid byte 0x{byte:02x}")),
+        InvalidLastSymbol { .. } => (length, "invalid last character".to_owned()),
+        InvalidLength(length) => (*length, "the text is cut off".to_owned()),
+        InvalidPadding => (length, "wrong padding".to_owned()),
+    };
+    CodecError::Base64 { offset, reason }
+}
+
+/// Encodes JSON text as Helm stores it: gzip at the best level, then base64.
+///
+/// The compressed bytes need not be those of Go's compressor; what they decode to is equal.
+///
+/// # Errors
+/// When compressing fails, which memory alone can cause.
+pub fn encode(json: &str) -> std::io::Result<String> {
+    let mut gzip = GzEncoder::new(Vec::with_capacity(json.len() / 4), Compression::best());
+    gzip.write_all(json.as_bytes())?;
+    Ok(STANDARD.encode(gzip.finish()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CodecError, CodecLimits, STANDARD, decode, encode};
+    use base64::Engine as _;
+
+    #[test]
+    fn round_trip_and_plain() {
+        let json = r#"{"name":"x","config":{"a":"ö"}}"#;
+        let limits = CodecLimits::default();
+        assert_eq!(decode(encode(json).unwrap().as_bytes(), &limits).unwrap(), json);
+        assert_eq!(decode(STANDARD.encode(json).as_bytes(), &limits).unwrap(), json);
+    }
+
+    #[test]
+    fn every_truncation_is_an_error_or_other_text() {
+        let json = r#"{"name":"x","info":{"status":"deployed"},"version":3}"#;
+        let stored = encode(json).unwrap();
+        for end in 0..stored.len() {
+            let result = decode(&stored.as_bytes()[..end], &CodecLimits::default());
+            assert_ne!(result.ok().as_deref(), Some(json), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_limit() {
+        let stored = encode(&"0".repeat(10_000_000)).unwrap();
+        let limits = CodecLimits { decompressed: 1_000_000 };
+        assert!(matches!(decode(stored.as_bytes(), &limits), Err(CodecError::TooLarge { .. })));
+    }
+}

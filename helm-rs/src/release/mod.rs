@@ -1,0 +1,16 @@
+//! Release records: what `sh.helm.release.v1.NAME.vREVISION` holds, read without loss and
+//! written so that Helm reads it.
+//!
+//! ```text
+//! release string ─ codec ─► JSON text ─ raw ─► fields kept to the byte ─► typed views
+//! ```
+
+mod codec;
+mod raw;
+mod record;
+mod status;
+
+pub use codec::{CodecError, CodecLimits, decode, encode};
+pub use raw::RawObject;
+pub use record::{FieldError, Hook, HookRun, INFO_FIELDS, Info, RELEASE_FIELDS, Record, Summary};
+pub use status::Status;

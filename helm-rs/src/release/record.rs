@@ -1,0 +1,303 @@
+//! A decoded record and typed views of its parts.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::raw::RawObject;
+use super::status::Status;
+
+/// The order in which Go writes a release's fields (`pkg/release/release.go`).
+pub const RELEASE_FIELDS: &[&str] =
+    &["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace"];
+/// The order in which Go writes the fields of `info` (`pkg/release/info.go`).
+pub const INFO_FIELDS: &[&str] =
+    &["first_deployed", "last_deployed", "deleted", "description", "status", "notes", "resources"];
+
+/// One revision of a release, as its record holds it. Everything that this version does not
+/// know or does not change keeps its exact text.
+#[derive(Clone, Debug)]
+pub struct Record {
+    object: RawObject,
+}
+
+/// A part of a record that is not what it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("field {field} of the release record")]
+pub struct FieldError {
+    /// The field's path in the record's JSON.
+    pub field: &'static str,
+    /// What does not fit.
+    pub source: serde_json::Error,
+}
+
+impl Record {
+    /// Reads a record's JSON text.
+    ///
+    /// # Errors
+    /// When it is not one JSON object.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        Ok(Self { object: RawObject::parse(json)? })
+    }
+
+    /// The record as JSON text; to the byte what was read, where nothing was set.
+    pub fn to_json(&self) -> String {
+        self.object.to_json()
+    }
+
+    /// The fields as they are stored.
+    pub const fn object(&self) -> &RawObject {
+        &self.object
+    }
+
+    fn text(&self, field: &'static str) -> Result<String, FieldError> {
+        let value = self.object.read(field).map_err(|source| FieldError { field, source })?;
+        Ok(value.unwrap_or_default())
+    }
+
+    /// The release's name.
+    ///
+    /// # Errors
+    /// When the field is not a string.
+    pub fn name(&self) -> Result<String, FieldError> {
+        self.text("name")
+    }
+
+    /// The namespace that the release was installed into.
+    ///
+    /// # Errors
+    /// When the field is not a string.
+    pub fn namespace(&self) -> Result<String, FieldError> {
+        self.text("namespace")
+    }
+
+    /// The revision; Helm's field `version`.
+    ///
+    /// # Errors
+    /// When the field is not an integer.
+    pub fn revision(&self) -> Result<i64, FieldError> {
+        let field = "version";
+        let value = self.object.read(field).map_err(|source| FieldError { field, source })?;
+        Ok(value.unwrap_or_default())
+    }
+
+    /// The rendered manifest, hooks taken out.
+    ///
+    /// # Errors
+    /// When the field is not a string.
+    pub fn manifest(&self) -> Result<String, FieldError> {
+        self.text("manifest")
+    }
+
+    /// The status part.
+    ///
+    /// # Errors
+    /// When the field is not an object of the known shape.
+    pub fn info(&self) -> Result<Info, FieldError> {
+        let field = "info";
+        let value = self.object.read(field).map_err(|source| FieldError { field, source })?;
+        Ok(value.unwrap_or_default())
+    }
+
+    /// The hooks with what their last run left.
+    ///
+    /// # Errors
+    /// When the field is not a list of hooks.
+    pub fn hooks(&self) -> Result<Vec<Hook>, FieldError> {
+        let field = "hooks";
+        let value = self.object.read(field).map_err(|source| FieldError { field, source })?;
+        Ok(value.unwrap_or_default())
+    }
+
+    /// Sets status and description, and nothing else (`Release.SetStatus`).
+    ///
+    /// # Errors
+    /// When `info` is not an object.
+    pub fn set_status(&mut self, status: &Status, description: &str) -> Result<(), FieldError> {
+        let wrap = |source| FieldError { field: "info", source };
+        let mut info: RawObject = self.object.read("info").map_err(wrap)?.unwrap_or_default();
+        if description.is_empty() {
+            info.remove("description");
+        } else {
+            info.set("description", go_string(description), INFO_FIELDS).map_err(wrap)?;
+        }
+        info.set("status", go_string(status.as_str()), INFO_FIELDS).map_err(wrap)?;
+        self.object.set("info", info.to_json(), RELEASE_FIELDS).map_err(wrap)
+    }
+}
+
+/// A string as Go's `encoding/json` writes it.
+fn go_string(text: &str) -> String {
+    let value = goyaml::Value::String(text.into());
+    // A string always encodes.
+    goyaml::json::to_json(&value).map_or_else(|_| String::from("\"\""), Into::into)
+}
+
+/// What a record says about its revision. Times are kept as they are written; an empty text is
+/// Go's zero time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Info {
+    /// When the release was first deployed, RFC 3339.
+    pub first_deployed: String,
+    /// When this revision was deployed, RFC 3339.
+    pub last_deployed: String,
+    /// When the release was uninstalled, RFC 3339.
+    pub deleted: String,
+    /// What happened last, for people.
+    pub description: String,
+    /// The status' text; see [`Info::status`].
+    #[serde(rename = "status")]
+    pub status_text: String,
+    /// The rendered `NOTES.txt`.
+    pub notes: String,
+}
+
+impl Info {
+    /// The status.
+    pub fn status(&self) -> Status {
+        Status::from(self.status_text.as_str())
+    }
+}
+
+/// A hook of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Hook {
+    /// The object's name.
+    pub name: String,
+    /// The object's kind.
+    pub kind: String,
+    /// The template that it came from.
+    pub path: String,
+    /// The rendered object.
+    pub manifest: String,
+    /// When it runs: `pre-install` and so on.
+    pub events: Vec<String>,
+    /// Its last run.
+    pub last_run: HookRun,
+    /// Its place among the hooks of an event.
+    pub weight: i64,
+    /// When it is deleted.
+    pub delete_policies: Vec<String>,
+    /// When its log is printed.
+    pub output_log_policies: Vec<String>,
+}
+
+/// The last run of a hook; empty times and phase mean that it never ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HookRun {
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// When it ended, RFC 3339.
+    pub completed_at: String,
+    /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    pub phase: String,
+}
+
+/// What lists and audits show of a record, read in one pass that builds neither the chart nor
+/// the manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The release's name.
+    pub name: String,
+    /// The namespace that the release was installed into.
+    pub namespace: String,
+    /// The revision.
+    pub revision: i64,
+    /// Times, status, description and notes.
+    pub info: Info,
+    /// The chart's name.
+    pub chart: String,
+    /// The chart's version.
+    pub chart_version: String,
+    /// The version of what the chart installs.
+    pub app_version: String,
+    /// Bytes of the record's JSON.
+    pub json_size: usize,
+}
+
+impl Summary {
+    /// Reads the summary out of a record's JSON text.
+    ///
+    /// # Errors
+    /// When it is not JSON or a field that the summary shows is of another type.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Release<'a> {
+            #[serde(borrow, default)]
+            name: Option<Cow<'a, str>>,
+            #[serde(borrow, default)]
+            namespace: Option<Cow<'a, str>>,
+            #[serde(default)]
+            version: Option<i64>,
+            #[serde(default)]
+            info: Option<Info>,
+            #[serde(borrow, default)]
+            chart: Option<Chart<'a>>,
+            #[serde(default, rename = "manifest")]
+            _manifest: IgnoredAny,
+        }
+        #[derive(Deserialize)]
+        struct Chart<'a> {
+            #[serde(borrow, default)]
+            metadata: Option<Metadata<'a>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata<'a> {
+            #[serde(borrow, default)]
+            name: Option<Cow<'a, str>>,
+            #[serde(borrow, default)]
+            version: Option<Cow<'a, str>>,
+            #[serde(borrow, default)]
+            app_version: Option<Cow<'a, str>>,
+        }
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
+        let release: Release<'_> = serde_json::from_str(json)?;
+        let (chart, chart_version, app_version) = release
+            .chart
+            .and_then(|chart| chart.metadata)
+            .map(|about| (owned(about.name), owned(about.version), owned(about.app_version)))
+            .unwrap_or_default();
+        Ok(Self {
+            name: owned(release.name),
+            namespace: owned(release.namespace),
+            revision: release.version.unwrap_or_default(),
+            info: release.info.unwrap_or_default(),
+            chart,
+            chart_version,
+            app_version,
+            json_size: json.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Record, Status, Summary};
+
+    const JSON: &str = r#"{"name":"web","info":{"first_deployed":"2026-01-02T03:04:05.678Z","deleted":"","description":"Install complete","status":"deployed","apply":"x"},"chart":{"metadata":{"name":"c","version":"1.0.0","appVersion":"2"},"templates":[]},"manifest":"a: \u003cb\u003e\n","version":3,"namespace":"ns","apply_method":"ssa"}"#;
+
+    #[test]
+    fn a_changed_status_leaves_the_rest_to_the_byte() {
+        let mut record = Record::from_json(JSON).unwrap();
+        assert_eq!(record.to_json(), JSON);
+        record.set_status(&Status::Superseded, "a < b").unwrap();
+        let expected = JSON
+            .replace("Install complete", r"a \u003c b")
+            .replace(r#""status":"deployed""#, r#""status":"superseded""#);
+        assert_eq!(record.to_json(), expected);
+        assert_eq!(record.manifest().unwrap(), "a: <b>\n");
+    }
+
+    #[test]
+    fn the_summary_skips_what_it_does_not_show() {
+        let summary = Summary::from_json(JSON).unwrap();
+        assert_eq!((summary.name.as_str(), summary.revision), ("web", 3));
+        assert_eq!((summary.chart.as_str(), summary.app_version.as_str()), ("c", "2"));
+        assert_eq!(summary.info.status(), Status::Deployed);
+    }
+}

@@ -1,7 +1,0 @@
-//! Dates and durations.
-
-use gotemplate::FunctionMap;
-
-pub(super) fn register(functions: &mut FunctionMap) {
-    let _ = functions;
-}

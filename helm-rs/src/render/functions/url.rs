@@ -1,7 +1,0 @@
-//! URLs.
-
-use gotemplate::FunctionMap;
-
-pub(super) fn register(functions: &mut FunctionMap) {
-    let _ = functions;
-}

@@ -1,2 +1,0 @@
-#[derive(Debug)]
-pub struct Zone;

@@ -1,0 +1,3 @@
+{{ define "x" }}
+{{ range .Values.x }}
+{{ end }

@@ -1,0 +1,2 @@
+{{ define "shared" }}parent a{{ end }}
+{{ define "only.parent" }}parent{{ end }}

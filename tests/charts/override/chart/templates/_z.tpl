@@ -1,0 +1,1 @@
+{{ define "shared" }}parent z{{ end }}

@@ -1,0 +1,2 @@
+{{ define "shared" }}parent deep{{ end }}
+{{ define "from.deep" }}parent deep{{ end }}
