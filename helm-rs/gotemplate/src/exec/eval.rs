@@ -1,11 +1,11 @@
 //! Pipelines, commands, fields and constants.
 
 use super::{Evaluated, Machine, Result};
-use crate::with_stack;
 use crate::function::Method;
 use crate::program::{Id, Node, Number, Run, Span};
 use crate::set::MissingKey;
 use crate::value::{Complex, Kind, Type, Value};
+use crate::with_stack;
 
 /// Where a chain of fields starts.
 enum Start {
