@@ -224,7 +224,7 @@ impl Writer<'_> {
     fn properties(&mut self) {
         if self.random.once_in(8) {
             let name = format!("x{}", self.random.below(5));
-            self.out.push_str(&format!("&{name} "));
+            self.out.extend(["&", &name, " "]);
             self.anchors.push(name);
         }
         if self.random.once_in(14) {
@@ -245,7 +245,7 @@ impl Writer<'_> {
             return false;
         }
         let Some(name) = self.anchor() else { return false };
-        self.out.push_str(&format!("*{name} "));
+        self.out.extend(["*", &name, " "]);
         true
     }
 
@@ -403,7 +403,7 @@ impl Writer<'_> {
                     let one = self.random.once_in(3);
                     let value =
                         if one { format!("*{first}") } else { format!("[*{first}, *{second}]") };
-                    self.out.push_str(&format!("<<: {value}\n"));
+                    self.out.extend(["<<: ", &value, "\n"]);
                     return;
                 }
                 self.word();

@@ -94,7 +94,7 @@ fn float(random: &mut Random) -> f64 {
         9_223_372_036_854_775_807.0,
         0.1,
         1e15,
-        -1_473_591_305_284_148.25,
+        -1_473_591_305_284_148.2,
     ];
     let value = match random.below(4) {
         0 => random.pick(FLOATS),
