@@ -328,7 +328,8 @@ fn respond(request: &Request, log: &mut Vec<Warning>) -> Json {
             if let Err(error) = chart::decode_metadata(input.as_bytes(), &mut m) {
                 return err(&error);
             }
-            let error = m.validate().map_or_else(|error| json!(error_chain(&error)), |()| Json::Null);
+            let error =
+                m.validate().map_or_else(|error| json!(error_chain(&error)), |()| Json::Null);
             json!({"err": error, "ok": metadata(&m)})
         }
         "lock" => match chart::decode_lock(input.as_bytes()) {
@@ -436,8 +437,7 @@ fn process(request: &Request, log: &mut Vec<Warning>) -> Json {
         Err(error) => return err(&error),
     };
     if !request.flag("skip")
-        && let Err(error) =
-            values::validate(&chart, &effective, &mut SchemaCache::default(), log)
+        && let Err(error) = values::validate(&chart, &effective, &mut SchemaCache::default(), log)
     {
         return err(&error);
     }
@@ -508,9 +508,7 @@ fn difference(request: &Json, want: &Json) -> Option<String> {
         got["ok"] = Json::Null;
         want["ok"] = Json::Null;
     }
-    (got != want).then(|| {
-        format!("request: {request}\n   Helm: {want}\n   ours: {got}\n")
-    })
+    (got != want).then(|| format!("request: {request}\n   Helm: {want}\n   ours: {got}\n"))
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! that return their last argument, so that the times are those of the engine.
 
 #![expect(clippy::print_stdout, reason = "a command line tool")]
+#![expect(clippy::needless_pass_by_value, reason = "functions have the types of Go's")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -100,10 +101,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn parse(
-    functions: &FunctionMap,
-    texts: &[(String, Vec<u8>)],
-) -> Result<Set, gotemplate::Error> {
+fn parse(functions: &FunctionMap, texts: &[(String, Vec<u8>)]) -> Result<Set, gotemplate::Error> {
     let mut set = Set::new("gotpl", functions.clone());
     set.options_mut().missing_key = MissingKey::Zero;
     for (name, text) in texts {
@@ -134,18 +132,28 @@ fn functions() -> FunctionMap {
     FunctionMap::from([
         ("include", Function::new(include)),
         ("tpl", Function::new(tpl)),
-        ("quote", Function::new(|value: Value| fmt::sprintf(b"%q", &[fmt::to_string(&value).into()]))),
+        (
+            "quote",
+            Function::new(|value: Value| fmt::sprintf(b"%q", &[fmt::to_string(&value).into()])),
+        ),
         ("toString", Function::new(|value: Value| fmt::to_string(&value))),
         ("toYaml", Function::new(|value: Value| fmt::to_string(&value))),
         ("trim", Function::new(|text: Str| text.to_text().trim().to_owned())),
-        ("nindent", Function::new(|width: i64, text: Str| {
-            let space = " ".repeat(usize::try_from(width).unwrap_or(0));
-            format!("\n{space}{}", text.to_text().replace('\n', &format!("\n{space}")))
-        })),
-        ("hasKey", Function::new(|map: gotemplate::Map, key: Str| map.get(key.as_bytes()).is_some())),
-        ("default", Function::new(|other: Value, value: Value| {
-            if value.is_true() { value } else { other }
-        })),
+        (
+            "nindent",
+            Function::new(|width: i64, text: Str| {
+                let space = " ".repeat(usize::try_from(width).unwrap_or(0));
+                format!("\n{space}{}", text.to_text().replace('\n', &format!("\n{space}")))
+            }),
+        ),
+        (
+            "hasKey",
+            Function::new(|map: gotemplate::Map, key: Str| map.get(key.as_bytes()).is_some()),
+        ),
+        (
+            "default",
+            Function::new(|other: Value, value: Value| if value.is_true() { value } else { other }),
+        ),
         ("fail", Function::new(|_: Str| "")),
     ])
 }

@@ -20,9 +20,9 @@ use super::engine_functions;
 use super::files::files;
 use super::functions::builtin_functions;
 use super::host::Host;
+use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
 use super::shared;
 use super::stub::Set;
-use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::gopath;
@@ -223,7 +223,8 @@ impl Program {
 /// Go's error, unchanged.
 pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
     const NAME: &str = "name-template";
-    let fail = |message: Vec<u8>| RenderError { template: NAME.to_owned(), message: message.into() };
+    let fail =
+        |message: Vec<u8>| RenderError { template: NAME.to_owned(), message: message.into() };
     let mut set = Set::new(builtin_functions());
     set.parse(NAME, template.as_bytes()).map_err(fail)?;
     let mut out = Vec::new();
@@ -292,9 +293,7 @@ fn error_while_reading(name: &str, error: &[u8]) -> RenderError {
     let mut parts = error.split_str(": ");
     let location = parts.nth(1);
     let message = match (location, error.rsplitn_str(2, ": ").next()) {
-        (Some(location), Some(last)) => {
-            [b"parse error at (", location, b"): ", last].concat()
-        }
+        (Some(location), Some(last)) => [b"parse error at (", location, b"): ", last].concat(),
         _ => [b"parse error in (", name.as_bytes(), b"): ", error].concat(),
     };
     RenderError { template: name.to_owned(), message: message.into() }

@@ -12,8 +12,6 @@ mod shared;
 mod stub;
 pub mod time;
 
-pub use engine::{
-    Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template,
-};
+pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use host::Host;

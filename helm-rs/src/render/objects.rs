@@ -585,11 +585,7 @@ fn string_map(map: &BTreeMap<String, String>) -> Value {
     Value::Map(Map::new(&MAP_STRING, entries))
 }
 
-fn pointers<T>(
-    ty: &'static ListType,
-    items: &[T],
-    object: impl Fn(&T) -> Rc<dyn Object>,
-) -> Value {
+fn pointers<T>(ty: &'static ListType, items: &[T], object: impl Fn(&T) -> Rc<dyn Object>) -> Value {
     if items.is_empty() {
         return Value::List(List::nil(ty));
     }

@@ -21,7 +21,9 @@ pub use dependencies::{missing_dependencies, process_dependencies};
 pub use graph::{Graph, Node, TableId};
 pub use options::{Options, OptionsError, ReadError};
 pub use schema::{SchemaCache, SchemaError, validate, validate_schema};
-pub use set::{FileError, SetError, parse_file, parse_json, parse_literal, parse_set, parse_set_string};
+pub use set::{
+    FileError, SetError, parse_file, parse_json, parse_literal, parse_set, parse_set_string,
+};
 
 /// The value at a path of keys joined by dots that is not a table, as `Values.PathValue`.
 pub fn path_value<'a>(values: &'a Map, path: &str) -> Option<&'a Value> {

@@ -57,8 +57,9 @@ impl RenderFlags {
 
 fn entropy() -> Result<[u8; 32], CommandError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| CommandError::new(format_args!("the system gives no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        CommandError::new(format_args!("the system gives no randomness: {error}"))
+    })?;
     Ok(bytes)
 }
 

@@ -59,9 +59,10 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
-        let escaped = after.get(..2).filter(|_| byte == b'%').and_then(|digits| {
-            u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-        });
+        let escaped = after
+            .get(..2)
+            .filter(|_| byte == b'%')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         bytes.push(escaped.unwrap_or(byte));
         rest = if escaped.is_some() { after.get(2..).unwrap_or_default() } else { after };
     }

@@ -116,9 +116,10 @@ fn validate_tree(
 impl SchemaCache {
     fn get(&mut self, schema: &Arc<[u8]>, warnings: &mut Vec<Warning>) -> Arc<Compiled> {
         let address = schema.as_ptr() as usize;
-        let entry = self.compiled.entry(address).or_insert_with(|| {
-            (Arc::clone(schema), Arc::new(Compiled::new(schema, warnings)))
-        });
+        let entry = self
+            .compiled
+            .entry(address)
+            .or_insert_with(|| (Arc::clone(schema), Arc::new(Compiled::new(schema, warnings))));
         Arc::clone(&entry.1)
     }
 }
@@ -148,9 +149,7 @@ impl Compiled {
 }
 
 /// Compiles on this stack and returns what was noted on the way.
-fn compile(
-    schema: &[u8],
-) -> (Result<(boon::Schemas, boon::SchemaIndex), String>, Vec<Warning>) {
+fn compile(schema: &[u8]) -> (Result<(boon::Schemas, boon::SchemaIndex), String>, Vec<Warning>) {
     let notes = Rc::new(RefCell::new(Vec::new()));
     let result = caught(|| {
         let schema = parse(schema)?;
@@ -243,8 +242,7 @@ fn to_json(value: &Value) -> Json {
 }
 
 fn to_json_map(map: &Map) -> Json {
-    let entry = |(key, value): (&bstr::BString, &Value)| {
-        (key.to_str_lossy().into_owned(), to_json(value))
-    };
+    let entry =
+        |(key, value): (&bstr::BString, &Value)| (key.to_str_lossy().into_owned(), to_json(value));
     Json::Object(map.iter().map(entry).collect())
 }

@@ -78,8 +78,7 @@ fn with_fragment(url: &str) -> String {
 /// `ValidationError.display`
 fn push_error(text: &mut String, error: &ValidationError<'_, '_>, indent: usize) {
     let mut indent = indent;
-    let skipped =
-        error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
+    let skipped = error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
     if !skipped {
         if indent > 0 {
             text.push('\n');
@@ -117,9 +116,7 @@ fn kind(kind: &ErrorKind<'_, '_>) -> String {
             format!("got {got}, want {}", want.join(" or "))
         }
         ErrorKind::Enum { want } => enumeration(want),
-        ErrorKind::Const { want: Json::Array(_) | Json::Object(_) } => {
-            "'const' failed".to_owned()
-        }
+        ErrorKind::Const { want: Json::Array(_) | Json::Object(_) } => "'const' failed".to_owned(),
         ErrorKind::Const { want } => format!("value must be {}", display(want)),
         ErrorKind::Format { got, want, err } => {
             format!("{} is not valid {want}: {err}", display(got))
