@@ -96,10 +96,22 @@ pub enum LimitError {
         /// Bytes allowed.
         limit: usize,
     },
+    /// The output grows too long.
+    #[error("output exceeds the limit of {limit} bytes")]
+    Output {
+        /// Bytes allowed.
+        limit: usize,
+    },
     /// Maps and sequences nest too deep.
     #[error("nesting exceeds the limit of {limit} levels")]
     Depth {
         /// Levels allowed.
+        limit: usize,
+    },
+    /// Aliases repeat too much text.
+    #[error("aliases repeat more text than the limit of {limit} bytes")]
+    AliasBytes {
+        /// Bytes allowed.
         limit: usize,
     },
     /// A document holds too many nodes once its aliases are expanded.

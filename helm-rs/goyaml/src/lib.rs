@@ -8,8 +8,8 @@
 //! ```
 //! use goyaml::Limits;
 //!
-//! let values = goyaml::from_yaml(b"image: {tag: 0755, on: yes}", &Limits::default())?;
-//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  \"on\": true\n  tag: 493\n");
+//! let values = goyaml::from_yaml(b"image: {mode: 0755, on: yes}", &Limits::default())?;
+//! assert_eq!(goyaml::to_yaml(&values)?, "image:\n  mode: 493\n  \"true\": true\n");
 //! # Ok::<(), goyaml::Error>(())
 //! ```
 //!
@@ -105,6 +105,7 @@ pub fn from_yaml_seq(input: &[u8], limits: &Limits) -> Result<Vec<Value>, Error>
 /// # Errors
 /// Go's error: numbers that JSON does not have, control characters, keys longer than YAML allows.
 /// `toYaml` gives an empty string then.
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_yaml<S: Source>(value: S) -> Result<String, Error> {
     write::to_yaml(&value)
 }
@@ -114,6 +115,7 @@ pub fn to_yaml<S: Source>(value: S) -> Result<String, Error> {
 ///
 /// # Errors
 /// A nesting that never ends.
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_yaml_pretty<S: Source>(value: S) -> Result<String, Error> {
     write::to_yaml_pretty(&value)
 }

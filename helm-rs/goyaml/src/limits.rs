@@ -13,6 +13,8 @@ pub struct Limits {
     pub max_depth: usize,
     /// The length of the input in bytes.
     pub max_bytes: usize,
+    /// How many bytes of text aliases may repeat. Go repeats as much as memory holds.
+    pub max_alias_bytes: usize,
     /// How many nodes a document may hold once its aliases are expanded. Go's rule about the
     /// ratio between expanded and written nodes holds besides.
     pub max_nodes: usize,
@@ -20,7 +22,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_depth: 1_000, max_bytes: 256 << 20, max_nodes: 20_000_000 }
+        Self {
+            max_depth: 1_000,
+            max_bytes: 256 << 20,
+            max_alias_bytes: 64 << 20,
+            max_nodes: 20_000_000,
+        }
     }
 }
 
@@ -28,6 +35,11 @@ impl Limits {
     /// Go's own bounds and no others. A caller must be able to handle (and drop) values that are
     /// 10,000 levels deep.
     pub const fn go() -> Self {
-        Self { max_depth: 10_000, max_bytes: usize::MAX, max_nodes: usize::MAX }
+        Self {
+            max_depth: 10_000,
+            max_bytes: usize::MAX,
+            max_alias_bytes: usize::MAX,
+            max_nodes: usize::MAX,
+        }
     }
 }

@@ -16,12 +16,12 @@ use crate::Value;
 ///
 /// #[derive(Clone)]
 /// enum Shared {
-///     Text(Rc<str>),
+///     Text(Rc<[u8]>),
 ///     List(Rc<[Shared]>),
 /// }
 ///
 /// impl Source for Shared {
-///     type Text = Rc<str>;
+///     type Text = Rc<[u8]>;
 ///
 ///     fn node(&self) -> Node<Self> {
 ///         match self {
@@ -31,8 +31,9 @@ use crate::Value;
 ///     }
 /// }
 ///
-/// let list = Shared::List(Rc::new([Shared::Text("a".into()), Shared::Text("8080".into())]));
-/// assert_eq!(goyaml::to_yaml(&list)?, "- a\n- \"8080\"\n");
+/// let text = |text: &str| Shared::Text(text.as_bytes().into());
+/// let list = Shared::List(Rc::new([text("a"), text("8080")]));
+/// assert_eq!(goyaml::to_yaml(list)?, "- a\n- \"8080\"\n");
 /// # Ok::<(), goyaml::Error>(())
 /// ```
 pub trait Source: Sized {

@@ -307,3 +307,12 @@ impl<'a> IntoIterator for &'a Map {
         self.entries.iter()
     }
 }
+
+impl<'a> IntoIterator for &'a mut Map {
+    type Item = (&'a BString, &'a mut Value);
+    type IntoIter = btree_map::IterMut<'a, BString, Value>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.iter_mut()
+    }
+}

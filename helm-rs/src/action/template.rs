@@ -11,7 +11,7 @@ use crate::chart::{Chart, DecodeError, Warning};
 use crate::manifest::{self, Hook, Manifest, SortError};
 use crate::name::{NameError, validate_release_name};
 use crate::render::{Engine, Host, Release, RenderError};
-use crate::values::{self, CoalesceError, Nulls};
+use crate::values::{self, CoalesceError, Nulls, SchemaError};
 
 /// What to render a chart for.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +60,9 @@ pub enum Error {
     /// Values cannot be joined.
     #[error(transparent)]
     Coalesce(#[from] CoalesceError),
+    /// Values do not meet a schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// The chart does not want this cluster.
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}")]
     KubeVersion {
@@ -111,7 +114,9 @@ pub fn template(
         .map_err(|source| Error::Name { name: options.release_name.clone(), source })?;
     values::process_dependencies(chart, user_values, Nulls::Keep, warnings)?;
     let effective = values::coalesce_shared(chart, user_values, Nulls::Remove, warnings)?;
-    // TODO(schema): values::validate(chart, &effective)
+    if !options.skip_schema_validation {
+        engine.validate(chart, &effective.graph.export(effective.root)?, warnings)?;
+    }
     let version = &options.capabilities.kube_version.version;
     let wanted = &chart.metadata.kube_version;
     if !wanted.is_empty() && !crate::compatible::is_compatible_range(wanted, version) {

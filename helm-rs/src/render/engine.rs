@@ -10,32 +10,32 @@
 //! values parses nothing, unless the values switch subcharts on or off.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{Map, Value};
+use gotemplate::{Map, MissingKey, Set, Value};
 
 use super::engine_functions;
 use super::files::files;
 use super::functions::builtin_functions;
 use super::host::Host;
-use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
 use super::shared;
-use super::stub::Set;
+use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
 use crate::capabilities::Capabilities;
-use crate::chart::Chart;
+use crate::chart::{Chart, Warning};
 use crate::gopath;
-use crate::values::SharedValues;
+use crate::values::{self, SchemaCache, SchemaError, SharedValues};
 
 /// Programs that an engine keeps; a chart has one per set of enabled subcharts.
 const KEPT_PROGRAMS: usize = 16;
 
 /// Renders charts, and keeps the templates that it has parsed. Shared between threads.
-#[derive(Debug)]
 pub struct Engine {
     options: EngineOptions,
     programs: Mutex<Vec<Arc<Program>>>,
+    schemas: Mutex<SchemaCache>,
 }
 
 /// How an [`Engine`] renders.
@@ -52,11 +52,13 @@ pub struct EngineOptions {
 pub struct RenderLimits {
     /// Bytes that the files of one render may come to, in all (256 MiB).
     pub output: usize,
+    /// Steps of one file's execution, each loop's rounds counted (1,000,000,000).
+    pub steps: u64,
 }
 
 impl Default for RenderLimits {
     fn default() -> Self {
-        Self { output: 256 * 1024 * 1024 }
+        Self { output: 256 * 1024 * 1024, steps: 1_000_000_000 }
     }
 }
 
@@ -83,10 +85,11 @@ pub struct RenderError {
     pub template: String,
     /// Helm's text. Not necessarily UTF-8, since it may quote a template's data.
     pub message: BString,
+    /// The line of the template with the failing part marked, for a terminal.
+    pub excerpt: Option<String>,
 }
 
 /// The templates of a chart, parsed.
-#[derive(Debug)]
 struct Program {
     set: Set,
     sources: Vec<(String, Arc<[u8]>)>,
@@ -106,10 +109,30 @@ fn helm_order(a: &str, b: &str) -> std::cmp::Ordering {
     depth(b).cmp(&depth(a)).then_with(|| b.cmp(a))
 }
 
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
 impl Engine {
     /// An engine without programs.
     pub fn new(options: EngineOptions) -> Self {
-        Self { options, programs: Mutex::default() }
+        Self { options, programs: Mutex::default(), schemas: Mutex::default() }
+    }
+
+    /// Holds values against the schemas of a chart and its subcharts; compiled schemas are kept.
+    ///
+    /// # Errors
+    /// [`SchemaError`] with every failure.
+    pub fn validate(
+        &self,
+        chart: &Chart,
+        values: &goyaml::Map,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), SchemaError> {
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        values::validate(chart, values, &mut schemas, warnings)
     }
 
     /// Renders every template of the chart and its subcharts that is not a partial.
@@ -174,11 +197,16 @@ impl Engine {
             let about = [("Name", name), ("BasePath", &template.base_path)];
             let about = about.map(|(key, value)| (key.into(), Value::string(value.as_str())));
             template.dot.set("Template".into(), Value::Map(Map::new(&VALUES, about.into())));
+            let dot = Value::Map(template.dot.clone());
             let mut out = Vec::new();
-            program
-                .set
-                .execute(name, &Value::Map(template.dot.clone()), host, &mut out)
-                .map_err(|error| error_while_running(name, &error))?;
+            // The function belongs to the host, which the templates need as a whole.
+            let mut interrupted = host.engine.interrupted.take();
+            let result = match &mut interrupted {
+                Some(ask) => program.set.execute_until(name, &dot, host, &mut out, ask),
+                None => program.set.execute(name, &dot, host, &mut out),
+            };
+            host.engine.interrupted = interrupted;
+            result.map_err(|error| error_while_running(name, &error))?;
             let text = without_no_value(out);
             left = left.checked_sub(text.len()).ok_or_else(|| RenderError {
                 template: name.clone(),
@@ -187,6 +215,7 @@ impl Engine {
                     self.options.limits.output
                 )
                 .into(),
+                excerpt: None,
             })?;
             rendered.insert(name.clone(), text.into());
         }
@@ -201,10 +230,16 @@ impl Program {
     ) -> Result<Self, RenderError> {
         let mut functions = builtin_functions();
         engine_functions::register(&mut functions);
-        let mut set = Set::new(functions);
-        set.set_missing_key(options.strict);
+        let limits = gotemplate::Limits {
+            output_bytes: options.limits.output,
+            steps: options.limits.steps,
+            ..gotemplate::Limits::default()
+        };
+        let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
+        let mut set = Set::new("gotpl", functions)
+            .with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse(name, source).map_err(|error| error_while_reading(name, &error))?;
+            set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
     }
@@ -223,9 +258,13 @@ impl Program {
 /// Go's error, unchanged.
 pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
     const NAME: &str = "name-template";
-    let fail =
-        |message: Vec<u8>| RenderError { template: NAME.to_owned(), message: message.into() };
-    let mut set = Set::new(builtin_functions());
+    let fail = |message: Vec<u8>| RenderError {
+        template: NAME.to_owned(),
+        message: message.into(),
+        excerpt: None,
+    };
+    let fail = |error: gotemplate::Error| fail(error.text().to_vec());
+    let mut set = Set::new(NAME, builtin_functions());
     set.parse(NAME, template.as_bytes()).map_err(fail)?;
     let mut out = Vec::new();
     set.execute(NAME, &Value::Nil, host, &mut out).map_err(fail)?;
@@ -289,27 +328,35 @@ pub(super) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
 }
 
 /// `cleanupParseError`.
-fn error_while_reading(name: &str, error: &[u8]) -> RenderError {
+fn error_while_reading(name: &str, error: &gotemplate::Error) -> RenderError {
+    let excerpt = error.excerpt();
+    let error = error.text().as_bytes();
     let mut parts = error.split_str(": ");
     let location = parts.nth(1);
     let message = match (location, error.rsplitn_str(2, ": ").next()) {
-        (Some(location), Some(last)) => [b"parse error at (", location, b"): ", last].concat(),
+        (Some(location), Some(last)) => {
+            [b"parse error at (", location, b"): ", last].concat()
+        }
         _ => [b"parse error in (", name.as_bytes(), b"): ", error].concat(),
     };
-    RenderError { template: name.to_owned(), message: message.into() }
+    RenderError { template: name.to_owned(), message: message.into(), excerpt }
 }
 
 /// `cleanupExecError`: what `required` and `fail` say stands between two marks.
-fn error_while_running(name: &str, error: &[u8]) -> RenderError {
+fn error_while_running(name: &str, error: &gotemplate::Error) -> RenderError {
+    let excerpt = error.excerpt();
+    let is_exec_error = error.is_exec_error();
+    let error = error.text().as_bytes();
     let parts: Vec<&[u8]> = error.splitn_str(3, ": ").collect();
     let message = match parts[..] {
+        _ if !is_exec_error => error.to_vec(),
         [_, location, rest] => match marked(rest) {
             Some(warning) => [b"execution error at (", location, b"): ", warning].concat(),
             None => error.to_vec(),
         },
         _ => [b"execution error in (", name.as_bytes(), b"): ", error].concat(),
     };
-    RenderError { template: name.to_owned(), message: message.into() }
+    RenderError { template: name.to_owned(), message: message.into(), excerpt }
 }
 
 fn marked(text: &[u8]) -> Option<&[u8]> {

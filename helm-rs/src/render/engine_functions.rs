@@ -46,6 +46,8 @@ pub struct EngineState {
     pub lookup: Option<Box<dyn Lookup>>,
     /// The network; without it, `getHostByName` yields nothing.
     pub resolver: Option<Resolver>,
+    /// Asked now and then while a template runs; true ends it with an error.
+    pub interrupted: Option<Box<dyn FnMut() -> bool>>,
     /// Lines that Helm would log.
     pub log: Vec<String>,
     /// How often each template is being included right now.

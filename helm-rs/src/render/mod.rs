@@ -9,9 +9,10 @@ mod glob;
 pub mod host;
 mod objects;
 mod shared;
-mod stub;
 pub mod time;
 
-pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
+pub use engine::{
+    Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template,
+};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use host::Host;

@@ -515,6 +515,10 @@ impl Object for KubeVersionObject {
         &KUBE_VERSION_METHODS
     }
 
+    fn addressed_string(&self) -> Option<Str> {
+        Some(self.0.version.as_str().into())
+    }
+
     fn to_json(&self) -> Option<Value> {
         Some(Value::map(self.fields()))
     }
@@ -585,7 +589,11 @@ fn string_map(map: &BTreeMap<String, String>) -> Value {
     Value::Map(Map::new(&MAP_STRING, entries))
 }
 
-fn pointers<T>(ty: &'static ListType, items: &[T], object: impl Fn(&T) -> Rc<dyn Object>) -> Value {
+fn pointers<T>(
+    ty: &'static ListType,
+    items: &[T],
+    object: impl Fn(&T) -> Rc<dyn Object>,
+) -> Value {
     if items.is_empty() {
         return Value::List(List::nil(ty));
     }

@@ -121,15 +121,12 @@ impl AuditLog {
             }
             let id = event.audit_id.clone();
             let request = event.into_request();
-            match requests.get_mut(&id) {
-                Some(known) => {
-                    known.status = known.status.or(request.status);
-                    known.dry_run |= request.dry_run;
-                }
-                None => {
-                    order.push(id.clone());
-                    requests.insert(id, request);
-                }
+            if let Some(known) = requests.get_mut(&id) {
+                known.status = known.status.or(request.status);
+                known.dry_run |= request.dry_run;
+            } else {
+                order.push(id.clone());
+                requests.insert(id, request);
             }
         }
         Ok(order.iter().filter_map(|id| requests.remove(id)).collect())
@@ -261,7 +258,8 @@ mod tests {
             std::process::id(),
             std::thread::current().id()
         ));
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let text = text.join("\n") + "\n";
         fs::write(&path, text).unwrap();
         AuditLog::new(path)
     }

@@ -1,5 +1,6 @@
 //! A plane with Cilium in it, as real Helm installs it.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -134,14 +135,19 @@ pub fn install(plane: &Plane, version: &str, values_number: &str) -> Result<()> 
 /// When something is missing, or Helm does not succeed.
 pub async fn state(version: &str, values_number: &str) -> Result<SavedState> {
     let name = format!("cilium-{version}-{values_number}");
-    // Found before the plane is started, so that a missing one costs nothing.
-    chart(version)?;
-    values(values_number)?;
-    crate::peers::find("helm")?;
+    // All of it is found before the plane is started, so that a missing one costs nothing.
+    let mut hasher = DefaultHasher::new();
+    for path in [chart(version)?, values(values_number)?] {
+        let bytes = std::fs::read(&path).map_err(Error::file("cannot read", &path))?;
+        hasher.write(&bytes);
+    }
+    // The folder of a peer is named by version and build.
+    hasher.write(crate::peers::find("helm")?.path.as_os_str().as_encoded_bytes());
+    let key = format!("{:016x}", hasher.finish());
     let (chart, number) = (version.to_owned(), values_number.to_owned());
     let prepare = |plane: Arc<Plane>| async move {
         create_stubs(&plane.client()?).await?;
         install(&plane, &chart, &number)
     };
-    prepared_state(&name, "1", PlaneOptions::default(), prepare).await
+    prepared_state(&name, &key, PlaneOptions::default(), prepare).await
 }

@@ -51,7 +51,7 @@ where
             let (acceptor, handler) = (acceptor.clone(), handler.clone());
             connections.spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
-                let service = service_fn(move |request| handler(request));
+                let service = service_fn(handler);
                 let serving = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service);
                 // A cut connection is an error here and wanted there.

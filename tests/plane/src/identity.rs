@@ -65,10 +65,8 @@ impl Identities {
         let mut text = String::new();
         for identity in identities.all() {
             let group = identity.group.as_deref().unwrap_or_default();
-            text.push_str(&format!(
-                "{},{},{},\"{group}\"\n",
-                identity.token, identity.user, identity.user
-            ));
+            let Identity { user, token, .. } = identity;
+            text.extend([token, ",", user, ",", user, ",\"", group, "\"\n"]);
         }
         let path = pki.path(FILE);
         fs::write(&path, text).map_err(Error::file("cannot write", path))?;
@@ -121,7 +119,7 @@ fn random_token() -> Result<String> {
     fs::File::open(path)
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(Error::file("cannot read", path))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// Writes a kubeconfig (JSON, which is YAML too) that shows a token.

@@ -425,7 +425,11 @@ impl Plane {
             .map_err(|source| Error::Document { what: "the saved state".to_owned(), source })?;
         let path = part.join("meta.json");
         fs::write(&path, text).map_err(Error::file("cannot write", path))?;
-        fs::rename(&part, to).map_err(Error::file("cannot make the folder", to))?;
+        fs::rename(&part, to).map_err(|error| {
+            // What cannot be removed either is a hidden folder beside the place.
+            drop(fs::remove_dir_all(&part));
+            Error::file("cannot make the folder", to)(error)
+        })?;
         Ok(SavedState { folder: to.to_path_buf(), meta })
     }
 
@@ -436,10 +440,11 @@ impl Plane {
 
     /// Only etcd holds state, so only it is asked politely.
     fn stop_servers(&mut self) {
-        self.nodes = None;
         self.scheduler = None;
         self.controller_manager = None;
         self.api_server = None;
+        // After the API server, so that the end of executed pods is not in a saved state.
+        self.nodes = None;
         if let Some(etcd) = self.etcd.take() {
             etcd.stop(Duration::from_secs(10));
         }

@@ -35,7 +35,7 @@ cat >/dev/null
 for round in 1 2; do
   while read -r pid start; do
     now=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null | cut -d' ' -f20)
-    [ "$now" = "$start" ] && kill -KILL -- "-$pid" 2>/dev/null
+    [ "$now" = "$start" ] && kill -s KILL -- "-$pid" 2>/dev/null
   done <"$1/pids"
   sleep 0.2
 done

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::json;
 use test_support::Missing;
@@ -101,18 +101,22 @@ impl TestCluster {
     ///
     /// When the kubeconfig is not usable.
     pub async fn client(&self) -> Result<Client> {
-        let path = match self {
-            Self::Plane(plane) => return plane.client(),
-            Self::External(path) => path,
-        };
-        let bad = |error: &dyn std::fmt::Display| Error::NotPossible {
-            reason: format!("kubeconfig {}: {error}", path.display()),
-        };
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| bad(&error))?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| bad(&error))?;
-        Client::try_from(config).map_err(Error::api("make a client"))
+        match self {
+            Self::Plane(plane) => plane.client(),
+            Self::External(path) => external_client(path, None).await,
+        }
+    }
+
+    /// A client that shows this token and no other credential.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig is not usable.
+    pub async fn client_with_token(&self, token: &str) -> Result<Client> {
+        match self {
+            Self::Plane(plane) => plane.client_with_token(token),
+            Self::External(path) => external_client(path, Some(token)).await,
+        }
     }
 
     /// `kubectl` on this cluster.
@@ -121,8 +125,12 @@ impl TestCluster {
     ///
     /// When it is not built.
     pub fn kubectl(&self) -> Result<Command> {
+        let path = match self {
+            Self::Plane(plane) => return plane.kubectl(),
+            Self::External(path) => path,
+        };
         let mut command = Command::new(peers::find("kubectl")?.path);
-        command.env("KUBECONFIG", self.kubeconfig());
+        command.env("KUBECONFIG", path);
         Ok(command)
     }
 
@@ -146,15 +154,34 @@ impl TestCluster {
             .await
             .map_err(Error::api(format!("create namespace {name}")))?;
         let name = namespace.metadata.name.unwrap_or_default();
-        // Pods are refused until the controller manager has made the default ServiceAccount.
-        let accounts =
-            Api::<k8s_openapi::api::core::v1::ServiceAccount>::namespaced(client.clone(), &name);
-        eventually("the default ServiceAccount", 30, || async {
-            Ok(accounts.get_opt("default").await.ok().flatten().map(drop))
+        // Pods are refused until the controller manager has made the default ServiceAccount, and
+        // their token volume waits for the CA.
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
+        let maps = Api::<ConfigMap>::namespaced(client.clone(), &name);
+        eventually("the namespace is filled", 30, || async {
+            let account = accounts.get_opt("default").await.ok().flatten();
+            let map = maps.get_opt("kube-root-ca.crt").await.ok().flatten();
+            Ok(account.and(map).map(drop))
         })
         .await?;
         Ok(TestNamespace { name, client })
     }
+}
+
+/// A client from a kubeconfig, with the token in place of its credentials.
+async fn external_client(path: &Path, token: Option<&str>) -> Result<Client> {
+    let bad = |error: &dyn std::fmt::Display| Error::NotPossible {
+        reason: format!("kubeconfig {}: {error}", path.display()),
+    };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| bad(&error))?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| bad(&error))?;
+    if let Some(token) = token {
+        config.auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
+    }
+    config.default_retry = false;
+    Client::try_from(config).map_err(Error::api("make a client"))
 }
 
 /// A namespace of one test.

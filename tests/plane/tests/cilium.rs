@@ -31,9 +31,9 @@ async fn footprint() {
     let Some(state) = or_skip(plane::cilium::state("1.20.0", "03").await) else { return };
     let plane = Plane::restore(&state, PlaneOptions::default()).await.unwrap();
     // The start is over and the garbage of it collected.
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let meter = plane.meter();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let footprint = plane.footprint();
     let mut cpu = 0.0;
     for ((name, bytes), (_, share)) in footprint.processes.iter().zip(meter.cpu_shares()) {

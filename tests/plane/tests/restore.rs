@@ -1,6 +1,8 @@
 //! Saved states: a restored plane is the same cluster, quickly, again and again.
 //!
 //! `hack/proof restore` runs the long form, twenty times in a row.
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+#![expect(clippy::print_stdout, reason = "the proof prints its figures")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

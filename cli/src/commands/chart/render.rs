@@ -32,7 +32,7 @@ pub(crate) struct RenderFlags {
 impl RenderFlags {
     /// An engine for one run of the program.
     pub(crate) fn engine(&self) -> Engine {
-        let limits = RenderLimits { output: self.max_output };
+        let limits = RenderLimits { output: self.max_output, ..RenderLimits::default() };
         Engine::new(EngineOptions { limits, ..EngineOptions::default() })
     }
 
@@ -46,7 +46,7 @@ impl RenderFlags {
             Some(text) => Clock::Fixed(moment(text)?),
             None => running_clock(environment.clone()),
         };
-        let mut host = Host::new(randomness, clock, Zone);
+        let mut host = Host::new(randomness, clock, local_zone(environment));
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
             host.engine.resolver = Some(Box::new(addresses));
@@ -55,11 +55,21 @@ impl RenderFlags {
     }
 }
 
+/// The time zone that `date` uses: `TZ` as a name, else the machine's, as in Go.
+fn local_zone(environment: &Environment) -> Zone {
+    let zone = match environment.text("TZ") {
+        Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
+        None => std::fs::read("/etc/localtime")
+            .ok()
+            .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
+    };
+    zone.unwrap_or_else(Zone::utc).as_local()
+}
+
 fn entropy() -> Result<[u8; 32], CommandError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        CommandError::new(format_args!("the system gives no randomness: {error}"))
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| CommandError::new(format_args!("the system gives no randomness: {error}")))?;
     Ok(bytes)
 }
 

@@ -7,6 +7,9 @@ use crate::{Node, Source};
 /// How deep values may nest. Go has no such bound and finds values that contain themselves.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
+/// How long the output may become. Values that share parts can be small and yet without end.
+pub(crate) const MAX_OUTPUT: usize = 512 << 20;
+
 /// The form of the output.
 #[derive(Clone, Copy)]
 pub(super) struct Style<'s> {
@@ -79,12 +82,12 @@ fn write_node<S: Source>(
         Node::Seq(items) if items.is_empty() => out.extend_from_slice(b"[]"),
         Node::Map(entries) if entries.is_empty() => out.extend_from_slice(b"{}"),
         Node::Seq(items) => {
-            check_depth(open.len())?;
+            check_size(open.len(), out.len())?;
             out.push(b'[');
             open.push(Open::Seq(items.into_iter()));
         }
         Node::Map(mut entries) => {
-            check_depth(open.len())?;
+            check_size(open.len(), out.len())?;
             if !entries.is_sorted_by(|a, b| a.0.as_ref() <= b.0.as_ref()) {
                 entries.sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
             }
@@ -95,8 +98,14 @@ fn write_node<S: Source>(
     Ok(())
 }
 
-const fn check_depth(depth: usize) -> Result<(), Error> {
-    if depth < MAX_DEPTH { Ok(()) } else { Err(Error::Depth { limit: MAX_DEPTH }) }
+const fn check_size(depth: usize, written: usize) -> Result<(), Error> {
+    if depth >= MAX_DEPTH {
+        Err(Error::Depth { limit: MAX_DEPTH })
+    } else if written > MAX_OUTPUT {
+        Err(Error::Output { limit: MAX_OUTPUT })
+    } else {
+        Ok(())
+    }
 }
 
 fn break_line(out: &mut Vec<u8>, depth: usize, style: Style<'_>) {

@@ -9,7 +9,7 @@ use crate::{Limits, Map, Source, Value};
 use decode::{Extent, parse};
 use encode::{Style, encode};
 
-pub(crate) use encode::{MAX_DEPTH, replace_invalid};
+pub(crate) use encode::{MAX_DEPTH, MAX_OUTPUT, replace_invalid};
 
 /// Why JSON could not be read or written, with Go's text.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -49,6 +49,12 @@ pub enum Error {
     Bytes {
         /// Bytes given.
         size: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The output grows too long.
+    #[error("output exceeds the limit of {limit} bytes")]
+    Output {
         /// Bytes allowed.
         limit: usize,
     },
@@ -93,6 +99,7 @@ pub(crate) fn encode_value<S: Source>(value: &S) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_raw<S: Source>(value: S) -> Result<String, Error> {
     encode(&value, Style { escape_html: false, indent: None })
 }
@@ -108,6 +115,7 @@ pub(crate) fn quoted_length(text: &[u8]) -> usize {
 ///
 /// # Errors
 /// As [`to_json`].
+#[expect(clippy::needless_pass_by_value, reason = "handles are cheap, and read better bare")]
 pub fn to_json_indent<S: Source>(value: S, prefix: &str, indent: &str) -> Result<String, Error> {
     encode(&value, Style { escape_html: true, indent: Some((prefix, indent)) })
 }

@@ -33,6 +33,8 @@ pub(super) fn decode<'t>(
         document,
         strict,
         max_nodes: limits.max_nodes,
+        max_alias_bytes: limits.max_alias_bytes,
+        alias_bytes: 0,
         max_depth: limits.max_depth.min(MAX_DEPTH),
         tape: Vec::new(),
         frames: Vec::new(),
@@ -82,6 +84,8 @@ struct Decoder<'d, 't> {
     document: &'d Document<'t>,
     strict: bool,
     max_nodes: usize,
+    max_alias_bytes: usize,
+    alias_bytes: usize,
     max_depth: usize,
     tape: Vec<Item<'t>>,
     frames: Vec<Frame>,
@@ -169,6 +173,13 @@ impl<'t> Decoder<'_, 't> {
             }
             NodeKind::Scalar { value, tag, implicit } => {
                 let item = scalar(value, tag.as_deref(), *implicit)?;
+                if self.alias_depth > 0 {
+                    self.alias_bytes = self.alias_bytes.saturating_add(value.len());
+                    if self.alias_bytes > self.max_alias_bytes {
+                        let limit = self.max_alias_bytes;
+                        return Err(Error::Limit(LimitError::AliasBytes { limit }));
+                    }
+                }
                 self.tape.push(item);
                 Ok(())
             }

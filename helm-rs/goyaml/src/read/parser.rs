@@ -73,8 +73,15 @@ pub(super) struct Parser<'t> {
     states: Vec<State>,
     /// The lines on which the open collections start.
     marks: Vec<usize>,
-    /// Handles and prefixes of the current document.
-    tags: Vec<(Cow<'t, [u8]>, Cow<'t, [u8]>)>,
+    /// The `%TAG` directives of the current document.
+    tags: Vec<TagDirective<'t>>,
+}
+
+/// A short form of tags.
+#[derive(Debug)]
+struct TagDirective<'t> {
+    handle: &'t [u8],
+    prefix: Cow<'t, [u8]>,
 }
 
 /// A parser error. go-yaml prints its lines one too low, and none where that would be 0.
@@ -246,11 +253,11 @@ impl<'t> Parser<'t> {
                     self.scanner.take();
                 }
                 Kind::TagDirective { handle, .. } => {
-                    if self.tags.iter().any(|(known, _)| known.as_ref() == handle) {
+                    if self.tags.iter().any(|known| known.handle == handle) {
                         return Err(error("found duplicate %TAG directive", line));
                     }
                     if let Kind::TagDirective { handle, prefix } = self.scanner.take().kind {
-                        self.tags.push((handle.into(), prefix.into()));
+                        self.tags.push(TagDirective { handle, prefix: prefix.into() });
                     }
                 }
                 _ => break,
@@ -258,8 +265,8 @@ impl<'t> Parser<'t> {
         }
         let defaults: [(&[u8], &[u8]); 2] = [(b"!", b"!"), (b"!!", b"tag:yaml.org,2002:")];
         for (handle, prefix) in defaults {
-            if !self.tags.iter().any(|(known, _)| known.as_ref() == handle) {
-                self.tags.push((handle.into(), prefix.into()));
+            if !self.tags.iter().any(|known| known.handle == handle) {
+                self.tags.push(TagDirective { handle, prefix: prefix.into() });
             }
         }
         Ok(())
@@ -270,8 +277,8 @@ impl<'t> Parser<'t> {
         if handle.is_empty() {
             return Some(suffix);
         }
-        let (_, prefix) = self.tags.iter().find(|(known, _)| known.as_ref() == handle)?;
-        let tag = [prefix.as_ref(), &suffix].concat();
+        let directive = self.tags.iter().find(|known| known.handle == handle)?;
+        let tag = [directive.prefix.as_ref(), &suffix].concat();
         (!tag.is_empty()).then_some(tag)
     }
 

@@ -18,7 +18,7 @@ impl Pieces {
         Self { done: Vec::new(), from }
     }
 
-    fn finish<'t>(mut self, last: &'t [u8]) -> Cow<'t, [u8]> {
+    fn finish(mut self, last: &[u8]) -> Cow<'_, [u8]> {
         if self.done.is_empty() {
             return Cow::Borrowed(last);
         }

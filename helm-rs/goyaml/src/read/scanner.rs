@@ -18,6 +18,9 @@ const MAX_LEVELS: usize = 10_000;
 /// The longest distance between the start of a simple key and its colon, in characters.
 const MAX_SIMPLE_KEY: usize = 1024;
 
+/// Stands in for the head of the queue, which is never empty when it is asked for.
+static NO_TOKEN: Token<'static> = Token { kind: Kind::StreamEnd, line: 0 };
+
 pub(super) type Scan<T> = Result<T, YamlError>;
 
 /// A place where a simple key may have begun.
@@ -112,16 +115,14 @@ impl<'t> Scanner<'t> {
         if !self.token_available {
             self.fetch_more_tokens()?;
         }
-        // The queue is never empty here.
-        static NONE: Token<'static> = Token { kind: Kind::StreamEnd, line: 0 };
-        Ok(self.tokens.front().unwrap_or(&NONE))
+        Ok(self.tokens.front().unwrap_or(&NO_TOKEN))
     }
 
     /// Takes the token that [`Self::peek`] showed.
     pub(super) fn take(&mut self) -> Token<'t> {
         self.token_available = false;
         self.tokens_parsed += 1;
-        self.tokens.pop_front().unwrap_or(Token { kind: Kind::StreamEnd, line: 0 })
+        self.tokens.pop_front().unwrap_or_else(|| NO_TOKEN.clone())
     }
 
     /// A scanner error at the cursor. go-yaml counts its lines from 1 and leaves out the first.

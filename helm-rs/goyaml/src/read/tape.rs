@@ -142,17 +142,17 @@ pub(super) fn live_entries(tape: &[Item<'_>], from: usize, end: usize) -> Vec<(u
     entries
 }
 
-/// `internal/fmtsort` for keys in an interface: nil, then by kind of type, then by value.
+/// `internal/fmtsort` for keys in an interface: nil, then by type, then by value.
 ///
-/// Go orders different types by the addresses of their descriptions, so any order will do there.
+/// Go orders types by the addresses of their descriptions; this is the order in Helm's binary.
 fn compare_keys(tape: &[Item<'_>], a: usize, b: usize) -> std::cmp::Ordering {
     let rank = |at: usize| match tape.get(at) {
         None | Some(Item::Null) => 0,
-        Some(Item::Bool(_)) => 1,
-        Some(Item::Int(_)) => 2,
-        Some(Item::Uint(_)) => 3,
+        Some(Item::Str(_)) => 1,
+        Some(Item::Uint(_)) => 2,
+        Some(Item::Int(_)) => 3,
         Some(Item::Float(_)) => 4,
-        Some(Item::Str(_)) => 5,
+        Some(Item::Bool(_)) => 5,
         Some(Item::Seq { .. } | Item::Map { .. }) => 6,
     };
     match (tape.get(a), tape.get(b)) {

@@ -109,6 +109,25 @@ struct Shortest {
 }
 
 impl Shortest {
+    fn of_f64(value: f64) -> Self {
+        let shortest = Self::new(&format!("{value:e}"));
+        if shortest.digits.len() < 15 {
+            return shortest;
+        }
+        // Of two shortest texts that are equally near, Go takes the one that ends on an even digit.
+        let nearest = format!("{value:.*e}", shortest.digits.len() - 1);
+        if nearest.parse() == Ok(value) { Self::new(&nearest) } else { shortest }
+    }
+
+    fn of_f32(value: f32) -> Self {
+        let shortest = Self::new(&format!("{value:e}"));
+        if shortest.digits.len() < 6 {
+            return shortest;
+        }
+        let nearest = format!("{value:.*e}", shortest.digits.len() - 1);
+        if nearest.parse() == Ok(value) { Self::new(&nearest) } else { shortest }
+    }
+
     fn new(exponential: &str) -> Self {
         let (mantissa, exponent) = exponential.split_once('e').unwrap_or((exponential, "0"));
         Self {
@@ -190,7 +209,7 @@ fn special(value: f64) -> Option<&'static str> {
 /// assert_eq!(format_g64(f64::NAN), "NaN");
 /// ```
 pub fn format_g64(value: f64) -> String {
-    special(value).map_or_else(|| Shortest::new(&format!("{value:e}")).general(), str::to_owned)
+    special(value).map_or_else(|| Shortest::of_f64(value).general(), str::to_owned)
 }
 
 /// `strconv.FormatFloat(value, 'g', -1, 32)`: how `sigs.k8s.io/yaml` turns floats into strings
@@ -203,8 +222,7 @@ pub fn format_g64(value: f64) -> String {
 /// ```
 pub fn format_g32(value: f64) -> String {
     let value = value as f32;
-    special(f64::from(value))
-        .map_or_else(|| Shortest::new(&format!("{value:e}")).general(), str::to_owned)
+    special(f64::from(value)).map_or_else(|| Shortest::of_f32(value).general(), str::to_owned)
 }
 
 /// How `encoding/json` prints a float; `None` for what JSON does not have.
@@ -219,7 +237,7 @@ pub fn format_json(value: f64) -> Option<String> {
     if !value.is_finite() {
         return None;
     }
-    let shortest = Shortest::new(&format!("{value:e}"));
+    let shortest = Shortest::of_f64(value);
     if value == 0.0 || (1e-6..1e21).contains(&value.abs()) {
         return Some(shortest.fixed());
     }

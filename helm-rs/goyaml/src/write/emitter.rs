@@ -60,8 +60,8 @@ pub(super) trait Leaves<S: Source> {
     /// Writes a key; returns whether its colon follows on the same line.
     fn key(&mut self, out: &mut Emitter, key: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Refuses collections that nest too deep.
-    fn enter(&mut self, depth: usize) -> Result<(), Self::Error>;
+    /// Refuses to go on below `depth` collections and behind `written` bytes.
+    fn check(&mut self, depth: usize, written: usize) -> Result<(), Self::Error>;
 }
 
 /// The output and libyaml's notion of where it stands.
@@ -103,7 +103,10 @@ impl Emitter {
     ) -> Result<Vec<u8>, L::Error> {
         let mut open: Vec<Open<S>> = Vec::new();
         self.node(root.node(), Place::Root, &mut open, leaves)?;
-        while let Some(around) = open.last_mut() {
+        loop {
+            let depth = open.len();
+            let Some(around) = open.last_mut() else { break };
+            leaves.check(depth, self.out.len())?;
             match around {
                 Open::Seq { items, outer } => {
                     let Some(item) = items.next() else {
@@ -147,7 +150,6 @@ impl Emitter {
             Node::Seq(items) if items.is_empty() => self.write_indicator(b"[]", true, false),
             Node::Map(entries) if entries.is_empty() => self.write_indicator(b"{}", true, false),
             Node::Seq(items) => {
-                leaves.enter(open.len())?;
                 let outer = self.indent;
                 // v2 does not indent a sequence below its key.
                 let indentless =
@@ -156,7 +158,6 @@ impl Emitter {
                 open.push(Open::Seq { items: items.into_iter(), outer });
             }
             Node::Map(mut entries) => {
-                leaves.enter(open.len())?;
                 let outer = self.indent;
                 self.increase_indent(false);
                 sort_entries(&mut entries, self.dialect);
@@ -429,8 +430,8 @@ impl Emitter {
             0xa0 => "\\_",
             0x2028 => "\\L",
             0x2029 => "\\P",
-            0..=0xff => return self.append(format!("\\x{code:02X}").as_bytes()),
-            0..=0xffff => return self.append(format!("\\u{code:04X}").as_bytes()),
+            _ if code <= 0xff => return self.append(format!("\\x{code:02X}").as_bytes()),
+            _ if code <= 0xffff => return self.append(format!("\\u{code:04X}").as_bytes()),
             _ => return self.append(format!("\\U{code:08X}").as_bytes()),
         };
         self.append(short.as_bytes());

@@ -22,9 +22,8 @@ fn byte(text: &[u8], at: usize) -> u8 {
 #[inline]
 pub(super) fn is_printable(text: &[u8], at: usize) -> bool {
     match byte(text, at) {
-        b'\n' | b' '..=b'~' => true,
+        b'\n' | b' '..=b'~' | 0xc3..=0xec | 0xee => true,
         0xc2 => byte(text, at + 1) >= 0xa0,
-        0xc3..=0xec | 0xee => true,
         0xed => byte(text, at + 1) < 0xa0,
         0xef => {
             !matches!((byte(text, at + 1), byte(text, at + 2)), (0xbb, 0xbf) | (0xbf, 0xbe | 0xbf))

@@ -11,28 +11,39 @@ use crate::json;
 use crate::read;
 use crate::scalar::number;
 use crate::scalar::resolve::{Resolved, Schema, is_base60, resolve};
-use crate::{Error, Node, Source};
+use crate::{Error, LimitError, Node, Source};
 
 /// The longest key that go-yaml reads back, in characters of its JSON form.
 const MAX_JSON_KEY: usize = 1024;
 
 /// Writes `value` as `sigs.k8s.io/yaml.Marshal` does.
 pub(crate) fn to_yaml<S: Source>(value: &S) -> Result<String, Error> {
-    let out = match Emitter::new(Dialect::V2).document(value, &mut Direct { checked: true }) {
+    let direct = Emitter::new(Dialect::V2).document(value, &mut Direct { checked: true });
+    let out = match direct {
         Ok(out) => out,
-        Err(Detour) => {
+        Err(Stop::Output) => return Err(output_limit()),
+        Err(Stop::Detour) => {
             let text = json::encode_value(value).map_err(Error::Marshaling)?;
             let value = read::read_json(text.as_bytes())?;
             let leaves = &mut Direct { checked: false };
-            Emitter::new(Dialect::V2).document(&&value, leaves).unwrap_or_default()
+            Emitter::new(Dialect::V2).document(&&value, leaves).map_err(|_| output_limit())?
         }
     };
     // Only valid UTF-8 takes either way.
     Ok(String::from_utf8(out).unwrap_or_default())
 }
 
-/// The value must go through JSON.
-struct Detour;
+const fn output_limit() -> Error {
+    Error::Limit(LimitError::Output { limit: json::MAX_OUTPUT })
+}
+
+/// Why the emitter did not finish.
+enum Stop {
+    /// The value must go through JSON.
+    Detour,
+    /// The output became too long.
+    Output,
+}
 
 struct Direct {
     /// Whether the value has to be such that JSON does not change it.
@@ -40,15 +51,15 @@ struct Direct {
 }
 
 impl Direct {
-    fn check(&self, changes: impl FnOnce() -> bool) -> Result<(), Detour> {
-        if self.checked && changes() { Err(Detour) } else { Ok(()) }
+    fn keep(&self, changes: impl FnOnce() -> bool) -> Result<(), Stop> {
+        if self.checked && changes() { Err(Stop::Detour) } else { Ok(()) }
     }
 }
 
 impl<S: Source> Leaves<S> for Direct {
-    type Error = Detour;
+    type Error = Stop;
 
-    fn scalar(&mut self, out: &mut Emitter, node: Node<S>, place: Place) -> Result<(), Detour> {
+    fn scalar(&mut self, out: &mut Emitter, node: Node<S>, place: Place) -> Result<(), Stop> {
         match node {
             Node::Null | Node::NilSeq | Node::NilMap | Node::Seq(_) | Node::Map(_) => {
                 out.word(b"null");
@@ -58,25 +69,28 @@ impl<S: Source> Leaves<S> for Direct {
             Node::Int(value) => out.word(value.to_string().as_bytes()),
             Node::Uint(value) => out.word(value.to_string().as_bytes()),
             Node::Float(value) => {
-                self.check(|| !value.is_finite())?;
+                self.keep(|| !value.is_finite())?;
                 out.word(float(value).as_bytes());
             }
             Node::String(text) => {
                 let text = text.as_ref();
-                self.check(|| is_changed(text))?;
+                self.keep(|| is_changed(text))?;
                 out.scalar(scalar(text), place);
             }
         }
         Ok(())
     }
 
-    fn key(&mut self, out: &mut Emitter, key: &[u8]) -> Result<bool, Detour> {
-        self.check(|| is_changed(key) || is_too_long(key))?;
+    fn key(&mut self, out: &mut Emitter, key: &[u8]) -> Result<bool, Stop> {
+        self.keep(|| is_changed(key) || is_too_long(key))?;
         Ok(out.key(scalar(key)))
     }
 
-    fn enter(&mut self, depth: usize) -> Result<(), Detour> {
-        self.check(|| depth >= json::MAX_DEPTH)
+    fn check(&mut self, depth: usize, written: usize) -> Result<(), Stop> {
+        if written > json::MAX_OUTPUT {
+            return Err(Stop::Output);
+        }
+        self.keep(|| depth > json::MAX_DEPTH)
     }
 }
 

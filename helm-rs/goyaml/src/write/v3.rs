@@ -3,7 +3,7 @@
 use super::Dialect;
 use super::emitter::{Emitter, Leaves, Place, Scalar, Style};
 use crate::base64;
-use crate::json::MAX_DEPTH;
+use crate::json::{MAX_DEPTH, MAX_OUTPUT};
 use crate::scalar::number;
 use crate::scalar::resolve::{Resolved, Schema, is_base60, old_bool, resolve};
 use crate::{Error, LimitError, Node, Source};
@@ -46,12 +46,14 @@ impl<S: Source> Leaves<S> for Pretty {
         Ok(with_scalar(key, |scalar| out.key(scalar)))
     }
 
-    fn enter(&mut self, depth: usize) -> Result<(), Error> {
-        // Go would go on until its stack is full.
-        if depth < MAX_DEPTH {
-            Ok(())
-        } else {
+    fn check(&mut self, depth: usize, written: usize) -> Result<(), Error> {
+        // Go would go on until its stack or memory is full.
+        if depth > MAX_DEPTH {
             Err(Error::Limit(LimitError::Depth { limit: MAX_DEPTH }))
+        } else if written > MAX_OUTPUT {
+            Err(Error::Limit(LimitError::Output { limit: MAX_OUTPUT }))
+        } else {
+            Ok(())
         }
     }
 }

@@ -91,7 +91,18 @@ pub(super) fn check(
             return;
         }
     };
-    // TODO(schema)
+    if !options.skip_schema_validation {
+        let valid = match effective.graph.export(effective.root) {
+            Ok(exported) => engine
+                .validate(&chart, &exported, warnings)
+                .map_err(|error| crate::error_chain(&error)),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = valid {
+            linter.rule(Severity::Error, PLACE, Some(error));
+            return;
+        }
+    }
     let release = Release {
         name: "test-release".to_owned(),
         namespace: options.namespace.clone(),

@@ -8,7 +8,7 @@ use goyaml::Map;
 use super::report::{Linter, Severity};
 use crate::chart::Warning;
 use crate::gotext::io_text;
-use crate::values::{Nulls, coalesce_tables};
+use crate::values::{Nulls, coalesce_tables, validate_schema};
 
 const FILE: &str = "values.yaml";
 
@@ -38,8 +38,7 @@ fn validate(path: &Path, overrides: &Map, warnings: &mut Vec<Warning>) -> Option
     if schema.is_empty() {
         return None;
     }
-    let _ = coalesced; // TODO(schema)
-    None
+    validate_schema(&schema, &coalesced, warnings).err()
 }
 
 fn read(path: &Path) -> Result<Map, String> {

@@ -184,12 +184,12 @@ fn run(arguments: &Arguments, output: &mut impl Write) -> Result<ExitCode> {
         "status" => {
             let running = Files::of(&arguments.name)?.need_running(&arguments.name)?;
             let footprint = plane::Meter::new(&running.processes).footprint();
-            let mut text = format!("Kubernetes {} at {}\n", running.version, running.url);
+            let mut lines = vec![format!("Kubernetes {} at {}", running.version, running.url)];
             for ((name, pid), (_, bytes)) in running.processes.iter().zip(&footprint.processes) {
-                text.push_str(&format!("{name:<26} {pid:>8} {:>6} MiB\n", bytes / 1_048_576));
+                lines.push(format!("{name:<26} {pid:>8} {:>6} MiB", bytes / 1_048_576));
             }
-            text.push_str(&format!("{:<35} {:>6} MiB\n", "all", footprint.total() / 1_048_576));
-            print(output, text)?;
+            lines.push(format!("{:<35} {:>6} MiB\n", "all", footprint.total() / 1_048_576));
+            print(output, lines.join("\n"))?;
         }
         "kubeconfig" => {
             let running = Files::of(&arguments.name)?.need_running(&arguments.name)?;
@@ -224,7 +224,7 @@ fn up(arguments: &Arguments) -> Result<Running> {
         .process_group(0)
         .spawn()
         .map_err(failed)?;
-    let deadline = Instant::now() + Duration::from_secs(180);
+    let deadline = Instant::now() + Duration::from_mins(3);
     loop {
         if let Some(running) = files.running() {
             return Ok(running);
@@ -314,12 +314,10 @@ fn serve(arguments: &Arguments) -> Result<()> {
             _ = terminated.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }
-        match fs::read_to_string(&files.save) {
-            Ok(to) => plane.save(&PathBuf::from(to)).map(drop),
-            Err(_) => {
-                plane.stop();
-                Ok(())
-            }
-        }
+        let Ok(to) = fs::read_to_string(&files.save) else {
+            plane.stop();
+            return Ok(());
+        };
+        plane.save(&PathBuf::from(to)).map(drop)
     })
 }

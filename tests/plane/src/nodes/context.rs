@@ -17,7 +17,8 @@ pub(super) struct Context {
     pub(super) log_port: u16,
     pub(super) setup: NodesSetup,
     nodes: Mutex<BTreeMap<String, NodeState>>,
-    processes: Mutex<BTreeSet<u32>>,
+    /// Of executed pods; `None` once the helper is stopped.
+    processes: Mutex<Option<BTreeSet<u32>>>,
 }
 
 impl std::fmt::Debug for Context {
@@ -53,8 +54,13 @@ pub(super) fn node_address(index: usize) -> String {
 
 impl Context {
     pub(super) fn new(client: Client, log_port: u16, setup: NodesSetup) -> Arc<Self> {
-        let context =
-            Self { client, log_port, nodes: Mutex::default(), processes: Mutex::default(), setup };
+        let context = Self {
+            client,
+            log_port,
+            nodes: Mutex::default(),
+            processes: Mutex::new(Some(BTreeSet::new())),
+            setup,
+        };
         for spec in &context.setup.nodes {
             context.add(spec.clone());
         }
@@ -127,20 +133,25 @@ impl Context {
         self.setup.folder.join("pods").join(namespace).join(name)
     }
 
-    /// Notes a process of an executed pod.
+    /// Notes a process of an executed pod; one that comes too late is killed at once.
     pub(super) fn add_process(&self, pid: u32) {
-        lock(&self.processes).insert(pid);
+        match lock(&self.processes).as_mut() {
+            Some(processes) => drop(processes.insert(pid)),
+            None => signal_group(pid, Signal::SIGKILL),
+        }
     }
 
     /// Forgets a process that has ended.
     pub(super) fn remove_process(&self, pid: u32) {
-        lock(&self.processes).remove(&pid);
+        if let Some(processes) = lock(&self.processes).as_mut() {
+            processes.remove(&pid);
+        }
     }
 
-    /// Kills all executed pods.
+    /// Kills all executed pods, for good.
     pub(super) fn kill_all(&self) {
-        for pid in lock(&self.processes).iter() {
-            signal_group(*pid, Signal::SIGKILL);
+        for pid in lock(&self.processes).take().unwrap_or_default() {
+            signal_group(pid, Signal::SIGKILL);
         }
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn expand(text: &str, environment: &Environment) -> String {
         {
             match environment.get(name) {
                 Some(value) => output.push_str(value),
-                None => output.push_str(&format!("$({name})")),
+                None => output.extend(["$(", name, ")"]),
             }
             rest = after;
         } else {

@@ -39,11 +39,13 @@ for system in proc sys; do mount --rbind "/$system" "$root/$system"; done
 # A /dev of its own: mount points are made in it, and the machine's is no copy.
 mount -t tmpfs ichor "$root/dev"
 mkdir "$root/dev/shm"
+# Source, target, mode. Links such as /var/run are followed inside the new root only.
 bind() {
   [ -e "$1" ] || mkdir -p "$1"
-  if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}"; [ -e "$root$2" ] || : >"$root$2"; fi
-  mount --bind "$1" "$root$2"
-  if [ "$3" = ro ]; then mount -o remount,bind,ro "$root$2"; fi
+  place=$root$(chroot "$root" /usr/bin/realpath -m "$2")
+  if [ -d "$1" ]; then mkdir -p "$place"; else mkdir -p "${place%/*}"; [ -e "$place" ] || : >"$place"; fi
+  mount --bind "$1" "$place"
+  if [ "$3" = ro ]; then mount -o remount,bind,ro "$place"; fi
 }
 for device in null zero full random urandom tty; do bind "/dev/$device" "/dev/$device" rw; done
 # A program on another file system than / is not in the overlay.
@@ -248,7 +250,8 @@ fn mounts(folder: &Path, message: &Path, pod: &Pod, container: &Container) -> St
         list.push((source, mount.mount_path.clone(), if read_only { "ro" } else { "rw" }));
     }
     list.sort_by_key(|(_, target, _)| target.len());
-    list.iter().map(|(source, target, mode)| format!("{source}\t{target}\t{mode}\n")).collect()
+    let line = |(source, target, mode): &(String, String, &str)| [source, target, *mode].join("\t");
+    list.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// Writes a pod's volumes into its folder.

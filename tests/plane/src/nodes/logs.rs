@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::{Request, Response, StatusCode};
@@ -51,7 +52,7 @@ fn answer(
         Some(log) => {
             let bytes = options.cut(fs::read(log).unwrap_or_default());
             if options.follow {
-                Ok(Response::new(follow(log.clone(), folder, bytes)))
+                Ok(Response::new(follow(log.clone(), bytes)))
             } else {
                 Ok(Response::new(whole(bytes)))
             }
@@ -71,31 +72,32 @@ fn newest_logs(folder: &Path) -> Vec<PathBuf> {
             Some((number, path))
         })
         .collect();
-    logs.sort_by(|a, b| b.0.cmp(&a.0));
+    logs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     logs.into_iter().map(|(_, path)| path).collect()
 }
 
 /// What was written, then what is written until the program ends.
-fn follow(log: PathBuf, folder: PathBuf, first: Vec<u8>) -> Body {
+///
+/// The file stays open, so that the last lines of a pod that is being removed are not lost.
+fn follow(log: PathBuf, first: Vec<u8>) -> Body {
     let position = fs::metadata(&log).map_or(0, |metadata| metadata.len());
-    let state = (log, folder, position, Some(first));
-    let frames = futures::stream::unfold(state, |(log, folder, mut position, first)| async move {
+    let file = fs::File::open(&log).and_then(|mut file| {
+        file.seek(SeekFrom::Start(position))?;
+        Ok(file)
+    });
+    let Ok(file) = file else { return whole(first) };
+    let frames = stream::unfold((log, file, Some(first)), |(log, mut file, first)| async move {
         if let Some(first) = first {
-            return Some((Ok(Frame::data(first.into())), (log, folder, position, None)));
+            return Some((Ok(Frame::data(first.into())), (log, file, None)));
         }
         loop {
-            let ended = log.with_extension("done").exists();
+            // Looked at before reading: what is written after the look is read in the next round.
+            let ended = log.with_extension("done").exists() || !log.exists();
             let mut new = Vec::new();
-            let read = fs::File::open(&log).and_then(|mut file| {
-                file.seek(SeekFrom::Start(position))?;
-                file.read_to_end(&mut new)
-            });
-            let Ok(count) = read else { return None };
-            if count > 0 {
-                position += count as u64;
-                return Some((Ok(Frame::data(new.into())), (log, folder, position, None)));
+            if file.read_to_end(&mut new).ok()? > 0 {
+                return Some((Ok(Frame::data(new.into())), (log, file, None)));
             }
-            if ended || newest_logs(&folder).first() != Some(&log) {
+            if ended {
                 return None;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -109,7 +109,7 @@ impl NodeSpec {
     #[must_use]
     pub fn talos(mut self, version: &str) -> Self {
         self.os_image = format!("Talos ({version})");
-        self.kernel_version = "6.18.6-talos".to_owned();
+        "6.18.6-talos".clone_into(&mut self.kernel_version);
         self
     }
 }

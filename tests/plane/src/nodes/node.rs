@@ -12,7 +12,7 @@ use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
@@ -47,15 +47,13 @@ pub(super) async fn register(
 ) -> Result<()> {
     let failed = || Error::api(format!("register node {}", spec.name));
     let api = Api::<Node>::all(client.clone());
-    let node = match api.get_opt(&spec.name).await.map_err(failed())? {
-        Some(node) => node,
-        None => {
-            let node = node_object(spec).map_err(|source| Error::Document {
-                what: format!("node {}", spec.name),
-                source,
-            })?;
-            api.create(&kube::api::PostParams::default(), &node).await.map_err(failed())?
-        }
+    let known = api.get_opt(&spec.name).await.map_err(failed())?;
+    let node = if let Some(node) = known {
+        node
+    } else {
+        let node = node_object(spec)
+            .map_err(|source| Error::Document { what: format!("node {}", spec.name), source })?;
+        api.create(&PostParams::default(), &node).await.map_err(failed())?
     };
     context.update(&node);
     renew_lease(client, spec).await?;

@@ -98,9 +98,12 @@ fn phase(spec: &PodSpec, life: &Life) -> &'static str {
 pub(super) fn initialized(spec: &PodSpec, life: &Life) -> bool {
     spec.init_containers.iter().flatten().all(|container| {
         let known = life.containers.get(&container.name);
-        known.is_some_and(|known| match is_sidecar(container) {
-            true => known.is_running() || known.last.is_some() || known.exit_code().is_some(),
-            false => known.exit_code() == Some(0),
+        known.is_some_and(|known| {
+            if is_sidecar(container) {
+                known.is_running() || known.last.is_some() || known.exit_code().is_some()
+            } else {
+                known.exit_code() == Some(0)
+            }
         })
     })
 }
@@ -230,7 +233,7 @@ fn is_empty(value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn pod(spec: Value) -> Pod {
+    fn pod(spec: &Value) -> Pod {
         serde_json::from_value(json!({"metadata": {"uid": "u"}, "spec": spec})).unwrap()
     }
 
@@ -240,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_sidecar_starts_before_the_pod_is_initialised_and_counts_for_readiness() {
-        let pod = pod(json!({
+        let pod = pod(&json!({
             "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}],
             "containers": [{"name": "m"}],
         }));
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_closed_readiness_gate_keeps_the_pod_unready() {
-        let pod = pod(json!({
+        let pod = pod(&json!({
             "readinessGates": [{"conditionType": "x/y"}], "containers": [{"name": "m"}],
         }));
         let mut life = Life::default();

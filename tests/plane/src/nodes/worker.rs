@@ -130,7 +130,7 @@ impl Worker {
             let pod = Arc::clone(&pods.borrow_and_update());
             let limit = match self.step(&pod).await {
                 Next::End => break,
-                Next::Wait => Duration::from_secs(3600),
+                Next::Wait => Duration::from_hours(1),
                 Next::WaitAtMost(limit) => limit,
             };
             tokio::select! {
@@ -312,18 +312,12 @@ impl Worker {
         }
         let crash = step.health == PodHealth::Crash && !init;
         let life = self.life.container(&container.name);
-        match &life.state {
-            State::Running { .. } if life.process.is_none() && program.is_none() => {
-                let ends = policy != Policy::Always || crash;
-                if ends {
-                    // The running state was written in the step before.
-                    let code = if crash { 1 } else { wanted_exit_code(pod) };
-                    let reason = if code == 0 { "Completed" } else { "Error" };
-                    life.end(code, reason, String::new());
-                }
-            }
-            State::Waiting { .. } => {}
-            State::Running { .. } | State::Terminated(_) => {}
+        let simulated = life.process.is_none() && program.is_none();
+        if life.is_running() && simulated && (policy != Policy::Always || crash) {
+            // The running state was written in the step before.
+            let code = if crash { 1 } else { wanted_exit_code(pod) };
+            let reason = if code == 0 { "Completed" } else { "Error" };
+            life.end(code, reason, String::new());
         }
         self.restart_if_due(step, container, policy);
         let life = self.life.container(&container.name);

@@ -84,7 +84,8 @@ pub(super) async fn handle(
         Decision::Fault(Fault::GroupDown { group }) => {
             let prefix = format!("/apis/{group}");
             if path == prefix || path.starts_with(&format!("{prefix}/")) {
-                return refuse(&state, place, StatusCode::SERVICE_UNAVAILABLE, is_watch, None);
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return Ok(refuse(&state, place, status, is_watch, None));
             }
             stale_group = (path == "/apis").then_some(group);
         }
@@ -99,7 +100,7 @@ pub(super) async fn handle(
                 Fault::Expired => (StatusCode::GONE, None),
                 _ => (StatusCode::SERVICE_UNAVAILABLE, None),
             };
-            return refuse(&state, place, status, is_watch, retry_after);
+            return Ok(refuse(&state, place, status, is_watch, retry_after));
         }
     }
 
@@ -161,7 +162,7 @@ fn refuse(
     code: StatusCode,
     is_watch: bool,
     retry_after: Option<u32>,
-) -> Result<Response<Body>, BoxError> {
+) -> Response<Body> {
     let status = status_object(code, retry_after);
     let as_event = is_watch && code == StatusCode::GONE;
     let (code, body) = if as_event {
@@ -176,7 +177,7 @@ fn refuse(
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    Ok(response)
+    response
 }
 
 /// The Status object of an error, with the reasons of `apimachinery/pkg/api/errors/errors.go`.

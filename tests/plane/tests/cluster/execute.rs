@@ -1,6 +1,6 @@
 //! Executed pods: the real program with the pod's arguments, environment, volumes and token.
 
-use plane::support::{eventually, or_skip};
+use plane::support::{TestCluster, eventually, or_skip};
 use plane::{EXECUTE, Error, can_execute};
 use serde_json::{Value, json};
 
@@ -20,22 +20,24 @@ fn job(name: &str, script: &str) -> Value {
     })
 }
 
-/// Execution needs a mount namespace.
-fn possible() -> Option<()> {
+/// Execution needs nodes of ours and a mount namespace.
+fn possible(cluster: &TestCluster) -> Option<()> {
+    or_skip(cluster.plane())?;
     or_skip(can_execute().map_err(|reason| Error::NotPossible { reason }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn environment_volumes_and_arguments_are_the_pods() {
     let Some((cluster, namespace)) = namespace("execute-env").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     kubectl(
         &cluster,
         &namespace,
         &["create", "secret", "generic", "s", "--from-literal=key=hidden"],
     );
     kubectl(&cluster, &namespace, &["create", "configmap", "c", "--from-literal=a.txt=content"]);
-    let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; pwd; \
+    let script = "echo \"$FROM_SECRET $POD $NODE $COMBINED $1\"; cat /etc/conf/a.txt; echo; \
+                  cat /var/run/ichor-conf/deep/a.txt; echo; pwd; \
                   touch /etc/ichor-was-here; echo done > /dev/termination-log";
     let mut job = job("env", script);
     let pod = &mut job["spec"]["template"]["spec"];
@@ -43,7 +45,11 @@ async fn environment_volumes_and_arguments_are_the_pods() {
     let main = &mut pod["containers"][0];
     main["args"] = json!([script, "name", "$(COMBINED)!"]);
     main["workingDir"] = json!("/usr");
-    main["volumeMounts"] = json!([{"name": "c", "mountPath": "/etc/conf", "readOnly": true}]);
+    main["volumeMounts"] = json!([
+        {"name": "c", "mountPath": "/etc/conf", "readOnly": true},
+        // A link on most machines: it must lead into the pod's own root.
+        {"name": "c", "mountPath": "/var/run/ichor-conf/deep"},
+    ]);
     main["env"] = json!([
         {"name": "FROM_SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
         {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
@@ -60,17 +66,19 @@ async fn environment_volumes_and_arguments_are_the_pods() {
     let lines: Vec<&str> = log.lines().collect();
     assert!(lines[0].starts_with("hidden env node-"), "{log}");
     assert!(lines[0].ends_with(" env-x env-x!"), "{log}");
-    assert_eq!(&lines[1..], ["content", "/usr"], "{log}");
+    assert_eq!(&lines[1..], ["content", "content", "/usr"], "{log}");
     let path = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.message}";
     assert_eq!(kubectl(&cluster, &namespace, &["get", "pods", "-o", path]).trim(), "done");
-    assert!(!std::path::Path::new("/etc/ichor-was-here").exists(), "writes stay in the pod");
-    assert!(!std::path::Path::new("/dev/termination-log").exists(), "writes stay in the pod");
+    for path in ["/etc/ichor-was-here", "/etc/conf", "/var/run/ichor-conf", "/dev/termination-log"]
+    {
+        assert!(!std::path::Path::new(path).exists(), "{path}: writes stay in the pod");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_token_is_at_its_place_and_names_the_pod() {
     let Some((cluster, namespace)) = namespace("execute-token").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let kubectl_path = plane::find_peer("kubectl").unwrap().path;
     // A program in the pod finds the API server as everywhere: by environment and token.
     let script = "dir=/var/run/secrets/kubernetes.io/serviceaccount; cat $dir/namespace; echo; \
@@ -98,7 +106,7 @@ async fn the_token_is_at_its_place_and_names_the_pod() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_code_and_message_become_the_pods_status() {
     let Some((cluster, namespace)) = namespace("execute-exit").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let mut job = job("exit", "echo some output; echo refused: not yours; exit 2");
     job["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] =
         json!("FallbackToLogsOnError");
@@ -114,7 +122,7 @@ async fn exit_code_and_message_become_the_pods_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_pod_terminates_its_program_and_kills_a_stubborn_one() {
     let Some((cluster, namespace)) = namespace("execute-signals").await else { return };
-    let Some(()) = possible() else { return };
+    let Some(()) = possible(&cluster) else { return };
     let pod = |name: &str, script: &str| {
         json!({
             "apiVersion": "v1", "kind": "Pod",

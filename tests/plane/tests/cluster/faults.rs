@@ -130,8 +130,9 @@ async fn watches_expire_and_are_cut() {
 
     let mut running = start().await;
     proxy.cut_watches();
-    let event = running.next().await;
-    assert!(event.as_ref().is_none_or(Result::is_err), "{event:?}");
+    // Events that were on their way come first.
+    let ended = async { while let Some(Ok(_)) = running.next().await {} };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.unwrap();
 
     proxy.add_times(1, Match::any().verbs(&["watch"]), Fault::Expired);
     let event = start().await.next().await.unwrap();

@@ -1,5 +1,6 @@
 //! Tests that share one plane: each has a namespace of its own. One program, so that CI starts one
 //! control plane for all of them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
 mod audit;
 mod execute;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{apply, kubectl, namespace, try_kubectl};
 
-/// A workload of one container with image `example.org/NAME:VERSION`.
+/// A workload of one container that does nothing; the image exists, for clusters with real nodes.
 fn workload(kind: &str, name: &str, version: &str) -> Value {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
@@ -14,7 +14,7 @@ fn workload(kind: &str, name: &str, version: &str) -> Value {
             "metadata": {"labels": {"app": name}},
             "spec": {
                 "terminationGracePeriodSeconds": 1,
-                "containers": [{"name": "main", "image": format!("example.org/{name}:{version}")}],
+                "containers": [{"name": "main", "image": format!("registry.k8s.io/pause:{version}")}],
             },
         },
     });
@@ -49,11 +49,13 @@ async fn nodes_are_ready_and_look_as_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemonset_rolls_out_on_five_nodes_and_updates() {
     let Some((cluster, namespace)) = namespace("daemonset").await else { return };
-    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "1"));
+    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "3.9"));
     kubectl(&cluster, &namespace, &["rollout", "status", "ds/agent", "--timeout=60s"]);
     let before = pod_uids(&cluster, &namespace, "agent");
-    assert_eq!(before.len(), 5);
-    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "2"));
+    if cluster.plane().is_ok() {
+        assert_eq!(before.len(), 5);
+    }
+    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "3.10"));
     kubectl(&cluster, &namespace, &["rollout", "status", "ds/agent", "--timeout=60s"]);
     let after = pod_uids(&cluster, &namespace, "agent");
     assert!(after.iter().all(|uid| !before.contains(uid)), "every pod was replaced");
@@ -62,9 +64,9 @@ async fn a_daemonset_rolls_out_on_five_nodes_and_updates() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_updates_and_gives_every_pod_an_address() {
     let Some((cluster, namespace)) = namespace("deployment").await else { return };
-    apply(&cluster, &namespace, &workload("Deployment", "web", "1"));
+    apply(&cluster, &namespace, &workload("Deployment", "web", "3.9"));
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
-    apply(&cluster, &namespace, &workload("Deployment", "web", "2"));
+    apply(&cluster, &namespace, &workload("Deployment", "web", "3.10"));
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
     let path = "jsonpath={range .items[?(@.status.phase=='Running')]}{.status.podIP}{'\\n'}{end}";
     let text = kubectl(&cluster, &namespace, &["get", "pods", "-o", path]);
@@ -72,13 +74,18 @@ async fn a_deployment_updates_and_gives_every_pod_an_address() {
     addresses.sort_unstable();
     addresses.dedup();
     assert!(addresses.len() >= 3, "{text}");
-    let text = kubectl(&cluster, &namespace, &["logs", "deploy/web"]);
-    assert!(text.contains("simulated"), "{text}");
+    if cluster.plane().is_ok() {
+        let text = kubectl(&cluster, &namespace, &["logs", "deploy/web"]);
+        assert!(text.contains("simulated"), "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_completes_and_one_that_fails_says_so() {
     let Some((cluster, namespace)) = namespace("jobs").await else { return };
+    if or_skip(cluster.plane()).is_none() {
+        return;
+    }
     let job = |name: &str, code: &str| {
         json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
@@ -108,7 +115,7 @@ async fn a_job_completes_and_one_that_fails_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_waits_for_its_secret_and_configmap() {
     let Some((cluster, namespace)) = namespace("needs").await else { return };
-    let mut deployment = workload("Deployment", "needy", "1");
+    let mut deployment = workload("Deployment", "needy", "3.9");
     deployment["spec"]["replicas"] = json!(1);
     let pod = &mut deployment["spec"]["template"]["spec"];
     pod["volumes"] = json!([
@@ -127,7 +134,10 @@ async fn a_pod_waits_for_its_secret_and_configmap() {
             Ok(text.contains(wanted).then_some(()))
         })
     };
-    reason("secret \\\"late\\\" not found").await.unwrap();
+    if cluster.plane().is_ok() {
+        // A kubelet tells it in an event only.
+        reason("secret \\\"late\\\" not found").await.unwrap();
+    }
     kubectl(&cluster, &namespace, &["create", "secret", "generic", "late"]);
     reason("CreateContainerConfigError").await.unwrap();
     let short = ["rollout", "status", "deploy/needy", "--timeout=1s"];
@@ -139,7 +149,10 @@ async fn a_pod_waits_for_its_secret_and_configmap() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_is_made_sick_and_well_again() {
     let Some((cluster, namespace)) = namespace("sick-pod").await else { return };
-    let mut deployment = workload("Deployment", "web", "1");
+    if or_skip(cluster.plane()).is_none() {
+        return;
+    }
+    let mut deployment = workload("Deployment", "web", "3.9");
     deployment["spec"]["replicas"] = json!(1);
     apply(&cluster, &namespace, &deployment);
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
@@ -159,7 +172,7 @@ async fn a_pod_is_made_sick_and_well_again() {
     set(PodHealth::Ready).await.unwrap();
     wait("--for=condition=Ready");
 
-    let mut broken = workload("Deployment", "broken", "1");
+    let mut broken = workload("Deployment", "broken", "3.9");
     broken["spec"]["template"]["metadata"]["annotations"] = json!({HEALTH: "image"});
     apply(&cluster, &namespace, &broken);
     let path =
