@@ -86,7 +86,7 @@ struct Storage {
     nil: bool,
 }
 
-impl Drop for Items {
+impl Drop for Storage {
     fn drop(&mut self) {
         // The sorted items are strings.
         let items = std::mem::take(&mut self.items);
