@@ -41,7 +41,7 @@ fn main() -> Result<(), AnyError> {
             Ok(set) => break set,
             Err(error) => match missing_function(&error.to_string()) {
                 Some(name) => {
-                    let _ = functions.insert(name.leak(), Function::new(last));
+                    functions.entry(name.leak()).or_insert_with(|| Function::new(last));
                 }
                 None => return Err(error.into()),
             },

@@ -18,3 +18,9 @@ pub use error::{Error, ErrorKind};
 pub use function::{CallError, Function, FunctionMap, Method, Runtime, Signature, TextError};
 pub use set::{Limits, MissingKey, Options, Set};
 pub use value::{Int, IntKind, Kind, List, Map, Object, Str, Type, Value};
+
+/// Runs `body`, on more stack when little is left: templates nest as deep as in Go, where
+/// stacks grow by themselves.
+fn with_stack<T>(body: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(128 << 10, 2 << 20, body)
+}

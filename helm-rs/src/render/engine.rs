@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{Map, MissingKey, Set, Str, Value};
+use gotemplate::{Map, MissingKey, Set, Value};
 
 use super::engine_functions;
 use super::files::files;

@@ -515,6 +515,10 @@ impl Object for KubeVersionObject {
         &KUBE_VERSION_METHODS
     }
 
+    fn addressed_string(&self) -> Option<Str> {
+        Some(self.0.version.as_str().into())
+    }
+
     fn to_json(&self) -> Option<Value> {
         Some(Value::map(self.fields()))
     }

@@ -26,6 +26,7 @@ use crate::function::{CallError, Runtime, TextError};
 use crate::program::{Id, Op, Program, Tree};
 use crate::set::{MissingKey, Options, Set};
 use crate::value::{Str, Value};
+use crate::with_stack;
 
 /// Templates inside templates, as Go's `maxExecDepth`.
 const MAX_TEMPLATE_DEPTH: usize = 100_000;
@@ -456,7 +457,7 @@ impl<'s> Machine<'s, '_, '_> {
         let outer = std::mem::replace(&mut self.out, buffer);
         self.shared.waiting_bytes += outer.len();
         self.shared.nested += 1;
-        let result = stacker::maybe_grow(128 << 10, 2 << 20, || body(self));
+        let result = with_stack(|| body(self));
         self.shared.nested -= 1;
         self.shared.waiting_bytes -= outer.len();
         let mut buffer = std::mem::replace(&mut self.out, outer);

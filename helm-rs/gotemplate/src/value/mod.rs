@@ -333,6 +333,12 @@ pub trait Object: Any {
         None
     }
 
+    /// What an action prints of a struct that Go can address and whose pointer type is a
+    /// `fmt.Stringer`, such as a field of a pointed-to struct; `%v` prints its structure.
+    fn addressed_string(&self) -> Option<Str> {
+        None
+    }
+
     /// For a named type over a basic kind, the value as that plain kind.
     fn underlying(&self) -> Option<Value> {
         None

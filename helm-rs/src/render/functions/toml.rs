@@ -1,7 +1,0 @@
-//! TOML.
-
-use gotemplate::FunctionMap;
-
-pub(super) fn register(functions: &mut FunctionMap) {
-    let _ = functions;
-}
