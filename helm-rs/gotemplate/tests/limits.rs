@@ -1,5 +1,12 @@
 //! Deep nesting, runaway recursion and the limits: errors, never a crash.
 
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "tests stop at what they do not expect"
+)]
+
 mod support;
 
 use gotemplate::{ErrorKind, Limits, Set, Value, fmt};
@@ -110,7 +117,7 @@ fn a_map_inside_itself_prints_and_ends() {
     let value = Value::map([("a", Value::int(1))]);
     let Value::Map(map) = &value else { panic!("map") };
     map.set("self".into(), value.clone());
-    let text = fmt::sprintf(b"%v", &[value.clone()]);
+    let text = fmt::sprintf(b"%v", std::slice::from_ref(&value));
     assert!(text.len() < 100_000);
     let _removed = map.remove(b"self");
 }

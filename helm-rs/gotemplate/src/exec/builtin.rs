@@ -323,7 +323,7 @@ pub(super) fn callable(name: &[u8], values: &mut [Value]) -> Result<Function, Ca
 fn prepare_arg(value: &Value, ty: Type) -> Outcome {
     if matches!(value, Value::Nil) {
         if super::call::can_be_nil(ty) {
-            return Ok(Value::Nil);
+            return Ok(Value::zero(ty));
         }
         return Err(format!("value is nil; should be of type {}", ty.name()).into());
     }

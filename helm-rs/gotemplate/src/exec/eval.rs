@@ -1,11 +1,11 @@
 //! Pipelines, commands, fields and constants.
 
 use super::{Evaluated, Machine, Result};
-use crate::with_stack;
 use crate::function::Method;
 use crate::program::{Id, Node, Number, Run, Span};
 use crate::set::MissingKey;
 use crate::value::{Complex, Kind, Type, Value};
+use crate::with_stack;
 
 /// Where a chain of fields starts.
 enum Start {
@@ -183,7 +183,7 @@ impl Machine<'_, '_, '_> {
         };
         let receiver = receiver.value.clone();
         let args = if args.len() > 0 { args.tail() } else { args };
-        self.call_method(method, receiver, node, args, last)
+        self.call_method(method, &receiver, node, args, last)
     }
 
     /// The part of `evalField` that needs no call.
