@@ -22,7 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bstr::{BString, ByteSlice};
 use goyaml::{Map, Value};
-use helm_rs::capabilities::KubeVersion;
+use helm_rs::capabilities::{Capabilities, KubeVersion};
 use helm_rs::chart::{
     self, BufferedFile, Chart, File, IgnoreRules, ImportValues, Limits, Metadata, Warning,
 };
@@ -350,6 +350,7 @@ fn respond(request: &Request, log: &mut Vec<Warning>) -> Json {
             Ok(()) => json!({"err": null}),
             Err(error) => err(&error),
         },
+        "apis" => json!({"ok": Capabilities::default().api_versions}),
         "compat" => json!({"ok": compatible::is_compatible_range(input, request.text("path"))}),
         "metadata" => {
             let mut m = Metadata::default();

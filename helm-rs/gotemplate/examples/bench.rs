@@ -5,6 +5,7 @@
 //! that return their last argument, so that the times are those of the engine.
 
 #![expect(clippy::print_stdout, reason = "a command line tool")]
+#![expect(clippy::needless_pass_by_value, reason = "functions have the types of Go's")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

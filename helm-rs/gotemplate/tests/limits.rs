@@ -1,8 +1,15 @@
 //! Deep nesting, runaway recursion and the limits: errors, never a crash.
 
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "tests stop at what they do not expect"
+)]
+
 mod support;
 
-use gotemplate::{ErrorKind, Limits, Set, Value, fmt};
+use gotemplate::{ErrorKind, Function, Limits, Set, Value, fmt};
 use support::functions::functions;
 
 fn set(texts: &[(&str, &str)]) -> Set {
@@ -106,11 +113,24 @@ fn output_steps_and_interruption() {
 }
 
 #[test]
+fn a_panic_in_a_function_is_its_error() {
+    let mut functions = functions();
+    functions.insert("panics", Function::new(|| -> Value { panic!("out of luck") }));
+    let mut templates = Set::new("root", functions);
+    templates.parse("t", b"a{{panics}}").expect("parses");
+    let error = run(&templates, "t").expect_err("panic");
+    assert_eq!(
+        error.to_string(),
+        r#"template: t:1:3: executing "t" at <panics>: error calling panics: out of luck"#
+    );
+}
+
+#[test]
 fn a_map_inside_itself_prints_and_ends() {
     let value = Value::map([("a", Value::int(1))]);
     let Value::Map(map) = &value else { panic!("map") };
     map.set("self".into(), value.clone());
-    let text = fmt::sprintf(b"%v", &[value.clone()]);
+    let text = fmt::sprintf(b"%v", std::slice::from_ref(&value));
     assert!(text.len() < 100_000);
     let _removed = map.remove(b"self");
 }

@@ -5,6 +5,8 @@
 //! and error are quoted as Go literals. A line `data<tab>NAME<tab>VALUE` names data that
 //! cases refer to as `$NAME`. `GOTEMPLATE_CASES` names another file to check.
 
+#![allow(clippy::panic, clippy::expect_used, reason = "a broken case file stops the test")]
+
 mod support;
 
 use gotemplate::{ErrorKind, MissingKey, Set, Value, strconv};

@@ -183,7 +183,7 @@ impl Machine<'_, '_, '_> {
         };
         let receiver = receiver.value.clone();
         let args = if args.len() > 0 { args.tail() } else { args };
-        self.call_method(method, receiver, node, args, last)
+        self.call_method(method, &receiver, node, args, last)
     }
 
     /// The part of `evalField` that needs no call.

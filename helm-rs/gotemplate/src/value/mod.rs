@@ -74,11 +74,11 @@ impl Int {
 #[derive(Clone)]
 pub struct List {
     ty: &'static ListType,
-    storage: Rc<Items>,
+    storage: Rc<Storage>,
 }
 
 /// The storage of a [`List`].
-struct Items {
+struct Storage {
     items: Box<[Value]>,
     /// The items once they have been sorted. Sorted again they stay the same, so one place is
     /// enough, and whoever still reads the old order keeps it.
@@ -86,7 +86,7 @@ struct Items {
     nil: bool,
 }
 
-impl Drop for Items {
+impl Drop for Storage {
     fn drop(&mut self) {
         // The sorted items are strings.
         let items = std::mem::take(&mut self.items);
@@ -97,20 +97,27 @@ impl Drop for Items {
 impl List {
     /// A slice of the given type. The items must be of its element type.
     pub fn new(ty: &'static ListType, items: impl Into<Box<[Value]>>) -> Self {
-        let storage = Items { items: items.into(), sorted: OnceCell::new(), nil: false };
+        let storage = Storage { items: items.into(), sorted: OnceCell::new(), nil: false };
         Self { ty, storage: Rc::new(storage) }
     }
 
     /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
     /// `concat` of nothing and `rest` of an empty list are such.
     pub fn nil(ty: &'static ListType) -> Self {
-        let storage = Items { items: Box::default(), sorted: OnceCell::new(), nil: true };
+        let storage = Storage { items: Box::default(), sorted: OnceCell::new(), nil: true };
         Self { ty, storage: Rc::new(storage) }
     }
 
     /// Whether it is Go's nil slice.
     pub fn is_nil(&self) -> bool {
         self.storage.nil
+    }
+
+    /// The same storage under another Go type with the same element type, as Go's
+    /// conversion from a named slice type.
+    #[must_use]
+    pub fn retyped(&self, ty: &'static ListType) -> Self {
+        Self { ty, storage: Rc::clone(&self.storage) }
     }
 
     /// An `[]interface {}`.

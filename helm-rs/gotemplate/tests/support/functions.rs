@@ -33,7 +33,7 @@ pub(crate) fn functions() -> FunctionMap {
         ("boom", Function::new(|| Err::<Str, CallError>("boom!".into()))),
         ("nilfn", Function::new(|| Value::Nil)),
         ("three", Function::new(|| 3i64)),
-        ("mss", Function::new(|| map_of_strings())),
+        ("mss", Function::new(map_of_strings)),
         ("set", set()),
         ("typeOf", Function::new(|value: Value| value.type_name().to_owned())),
         ("getfn", Function::new(|| callable(false))),
@@ -88,7 +88,7 @@ fn map_of_strings() -> Map {
 fn set() -> Function {
     let params = vec![Type::Map(&MAP_ANY), Type::String, Type::Any];
     Function::with_signature(Signature { params, variadic: false }, |_, args| match args {
-        [Value::Map(map), Value::String(key), value] => {
+        [Value::Map(map), Value::String(key), value] if !map.is_nil() => {
             map.set(key.clone(), value.clone());
             Ok(args[0].clone())
         }

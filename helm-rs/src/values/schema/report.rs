@@ -147,9 +147,10 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The Rust library also loses the group of failures of an alternative when that is all that
-/// failed below a schema or reference. Two failures behind one and the same alternative can only
-/// come from such a group. Returns how many parts of their addresses lead to the alternative.
+/// The Rust library also loses a group of failures when it is all that failed below a schema or
+/// reference. Go loses it too, but not behind an alternative. Failures that share their way
+/// through schema and values up to one point, with an alternative on it, can only come from such a
+/// group at that point. Returns how many parts of their addresses lead there.
 fn lost_group(error: &ValidationError<'_, '_>, place: &Place<'_>) -> Option<usize> {
     if !matches!(error.kind, ErrorKind::Schema { .. } | ErrorKind::Reference { .. }) {
         return None;
@@ -159,21 +160,25 @@ fn lost_group(error: &ValidationError<'_, '_>, place: &Place<'_>) -> Option<usiz
         return None;
     }
     let steps = place.steps_to(first);
-    let common = others.iter().fold(steps.len(), |common, other| {
-        let other = place.steps_to(other);
-        steps.iter().zip(&other).take(common).take_while(|(a, b)| a == b).count()
-    });
-    let (mut at, mut found) = (0, None);
+    let others: Vec<_> = others.iter().map(|other| (place.steps_to(other), other)).collect();
+    let tokens = |error: &ValidationError<'_, '_>, depth: usize| {
+        error.instance_location.tokens.get(..depth).map(pointer)
+    };
+    let (mut at, mut depth, mut behind_alternative) = (0, place.depth, false);
     while let Some(step) = Step::at(&steps, at) {
-        at += step.length().0;
-        if at > common {
+        let (length, descent) = step.length();
+        let (end, below) = (at + length, depth + descent);
+        let shared = others.iter().all(|(other_steps, other)| {
+            steps.get(..end).is_some_and(|steps| other_steps.starts_with(steps))
+                && tokens(other, below) == tokens(first, below)
+        });
+        if !shared {
             break;
         }
-        if matches!(step, Step::Alternative(_)) {
-            found = Some(at);
-        }
+        behind_alternative |= matches!(step, Step::Alternative(_));
+        (at, depth) = (end, below);
     }
-    found
+    behind_alternative.then_some(at)
 }
 
 impl Report<'_> {
