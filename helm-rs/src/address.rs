@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::text::quote;
+use crate::gotext::quote;
 
 /// An address, perhaps with a zone (`fe80::1%eth0`).
 pub(crate) struct Address {

@@ -23,21 +23,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 
 /// `strconv.Quote`: what `%q` prints for a string. Text that is not UTF-8 is escaped bytewise.
 pub fn quote(text: impl AsRef<[u8]>) -> String {
-    let mut quoted = String::from("\"");
-    for chunk in text.as_ref().utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c == '\'' {
-                quoted.push(c);
-            } else {
-                push_escaped(&mut quoted, c);
-            }
-        }
-        for byte in chunk.invalid() {
-            let _ = write!(quoted, "\\x{byte:02x}");
-        }
-    }
-    quoted.push('"');
-    quoted
+    String::from_utf8_lossy(&gotemplate::strconv::quote(text.as_ref())).into_owned()
 }
 
 /// `strconv.ParseBool`; nothing for a text that is no boolean to Go.

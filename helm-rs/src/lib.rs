@@ -13,7 +13,6 @@ pub mod release;
 pub mod render;
 pub mod repo;
 pub mod semver;
-mod text;
 pub mod values;
 
 pub use gotext::error_chain;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::version::{compare_prerelease, suffix};
 use super::{Error, MAX_CONSTRAINT_GROUPS, MAX_CONSTRAINT_LENGTH, Version};
-use crate::text::quote;
+use crate::gotext::quote;
 
 /// A version range: alternatives (`||`), each a list of comparisons that must all hold.
 #[derive(Clone, Debug)]

@@ -185,6 +185,11 @@ impl Machine<'_, '_, '_> {
     fn constant_argument(&mut self, ty: Type, id: Id) -> Result<Value> {
         let program = self.program;
         let node = program.node(id);
+        // Go sorts by the kind: a constant fits a named integer, such as a duration.
+        let ty = match ty {
+            Type::Named(_, Kind::Int(kind)) => Type::Int(kind),
+            ty => ty,
+        };
         let number = match node {
             Node::Number(number) => program.numbers.get(*number as usize),
             _ => None,

@@ -192,9 +192,9 @@ impl fmt::Display for Duration {
         let value = self.0.unsigned_abs();
         let (unit, suffix) = match value {
             0 => return f.write_str("0s"),
-            ..MICROSECOND => (1, "ns"),
-            ..MILLISECOND => (MICROSECOND, "µs"),
-            ..SECOND => (MILLISECOND, "ms"),
+            1..MICROSECOND => (1, "ns"),
+            MICROSECOND..MILLISECOND => (MICROSECOND, "µs"),
+            MILLISECOND..SECOND => (MILLISECOND, "ms"),
             _ => {
                 f.write_str(sign)?;
                 let (hours, minutes) = (value / HOUR, value / MINUTE % 60);

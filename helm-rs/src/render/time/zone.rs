@@ -37,7 +37,7 @@ pub enum ZoneError {
 
 /// What a zone says about a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offset {
+pub struct ZoneState {
     /// The abbreviation, such as `CEST`; empty for an unnamed fixed offset.
     pub abbreviation: Rc<str>,
     /// Seconds east of UTC.
@@ -110,11 +110,11 @@ impl Zone {
     }
 
     /// Offset and abbreviation at a moment, in seconds since 1970.
-    pub fn lookup(&self, seconds: i64) -> Offset {
+    pub fn lookup(&self, seconds: i64) -> ZoneState {
         match &self.rule {
-            Rule::Utc => Offset { abbreviation: "UTC".into(), offset: 0, daylight: false },
+            Rule::Utc => ZoneState { abbreviation: "UTC".into(), offset: 0, daylight: false },
             Rule::Fixed(offset) => {
-                Offset { abbreviation: Rc::clone(&self.name), offset: *offset, daylight: false }
+                ZoneState { abbreviation: Rc::clone(&self.name), offset: *offset, daylight: false }
             }
             Rule::Table(zone) => lookup(zone, seconds),
         }
@@ -140,7 +140,7 @@ impl Zone {
     }
 }
 
-fn lookup(zone: &TimeZone, seconds: i64) -> Offset {
+fn lookup(zone: &TimeZone, seconds: i64) -> ZoneState {
     let last = Timestamp::MAX.as_second();
     let folded = if seconds > last {
         // Stay inside the last 400 years that the crate knows.
@@ -150,7 +150,7 @@ fn lookup(zone: &TimeZone, seconds: i64) -> Offset {
     };
     let timestamp = Timestamp::from_second(folded).unwrap_or(Timestamp::UNIX_EPOCH);
     let info = zone.to_offset_info(timestamp);
-    Offset {
+    ZoneState {
         abbreviation: info.abbreviation().into(),
         offset: info.offset().seconds().into(),
         daylight: info.dst().is_dst(),

@@ -11,7 +11,7 @@ use super::keys::PrivateKey;
 use super::pem;
 use crate::address;
 use crate::render::time::{Duration, Time, Zone};
-use crate::text::quote;
+use crate::gotext::quote;
 
 /// What a certificate is to say.
 pub(super) struct Template {

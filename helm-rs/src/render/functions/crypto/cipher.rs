@@ -85,14 +85,10 @@ pub(super) fn decrypt_aes(password: Str, text: Str) -> Result<Vec<u8>, CallError
     let Some(&padding) = out.last() else {
         return Err(CallError::from("runtime error: index out of range [-1]"));
     };
-    match out.len().checked_sub(usize::from(padding)) {
-        Some(length) => {
-            out.truncate(length);
-            Ok(out)
-        }
-        None => {
-            let end = out.len() as i64 - i64::from(padding);
-            Err(bounds(format!("[:{end}]")))
-        }
-    }
+    let Some(length) = out.len().checked_sub(usize::from(padding)) else {
+        let end = out.len() as i64 - i64::from(padding);
+        return Err(bounds(format!("[:{end}]")));
+    };
+    out.truncate(length);
+    Ok(out)
 }

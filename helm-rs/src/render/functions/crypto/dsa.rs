@@ -19,6 +19,7 @@ const P_BITS: u64 = 2048;
 
 impl DsaKey {
     /// Parameters and key as Go's `dsa.GenerateParameters` and `GenerateKey` choose them.
+    #[expect(clippy::many_single_char_names, reason = "the standard's names")]
     pub(super) fn generate(random: &mut ChaCha20Rng) -> Self {
         let small = SmallPrimes::new();
         let one = BigUint::from(1_u8);

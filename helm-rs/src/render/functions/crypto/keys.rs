@@ -84,7 +84,7 @@ impl PrivateKey {
             "DSA" => DsaKey::from_der(&block.bytes).map(|key| Self::Dsa(Box::new(key))).ok_or_else(
                 || "parsing DSA private key from PEM: asn1: structure error: malformed".to_owned(),
             ),
-            _ => Err(format!("invalid private key type {kind}")),
+            _ => Err(format!("invalid private key type {kind} PRIVATE KEY")),
         }
     }
 

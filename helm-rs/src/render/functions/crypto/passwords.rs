@@ -20,7 +20,7 @@ fn hash(host: &mut Host, password: &[u8]) -> String {
     let mut salt = [0; 16];
     host.fill_random(&mut salt);
     match bcrypt::hash_with_salt(password, COST, salt) {
-        Ok(parts) => parts.format_for_version(bcrypt::Version::TwoA).to_string(),
+        Ok(parts) => parts.format_for_version(bcrypt::Version::TwoA),
         Err(error) => format!("{FAILED}: {error}"),
     }
 }

@@ -107,7 +107,7 @@ fn sieve(words: &[u64], small: &SmallPrimes) -> Vec<bool> {
             let prime = u64::from(prime);
             // The first k with start + 2k = 0 modulo the prime.
             let rest = (prime - remainder % prime) % prime;
-            let first = if rest.is_multiple_of(2) { rest / 2 } else { (rest + prime) / 2 };
+            let first = (rest + if rest.is_multiple_of(2) { 0 } else { prime }) / 2;
             let mut k = first as usize;
             while let Some(mark) = composite.get_mut(k) {
                 *mark = true;
@@ -147,7 +147,7 @@ pub(super) fn is_prime<const LIMBS: usize>(candidate: &Uint<LIMBS>) -> bool {
             power == minus_one
         })
     };
-    passes(|x| x.double())
+    passes(FixedMontyForm::double)
         && passes(|x| x.double() + *x)
         && passes(|x| x.double().double() + *x)
         && passes(|x| x.double().double().double() - *x)

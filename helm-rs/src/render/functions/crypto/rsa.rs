@@ -75,11 +75,6 @@ impl RsaKey {
         })
     }
 
-    /// Whether the public halves are the same.
-    pub(super) fn public_is(&self, key: &[u8]) -> bool {
-        self.public_key() == key
-    }
-
     /// The public key of PKCS #1.
     pub(super) fn public_key(&self) -> Vec<u8> {
         der::sequence(&[&der::integer(&self.modulus), &der::integer(&self.exponent)])

@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gotemplate::strconv::{can_backquote, is_letter_or_digit};
 use gotemplate::{CallError, Function, FunctionMap, List, Str};
 use regex_automata::meta;
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input};
 
-use crate::text::{can_backquote, quote};
+use crate::gotext::quote;
 
 /// The most memory that one compiled expression may take, in bytes. Go allows 128 MiB.
 const COMPILED_SIZE: usize = 64 << 20;
@@ -333,7 +334,7 @@ fn reference(text: &[u8]) -> Option<(Reference<'_>, &[u8])> {
     let mut length = 0;
     for chunk in start.utf8_chunks() {
         let valid = chunk.valid();
-        let name = valid.find(|c: char| !(c == '_' || is_letter_or_digit(c)));
+        let name = valid.find(|c: char| !(c == '_' || is_letter_or_digit(c.into())));
         length += name.unwrap_or(valid.len());
         if name.is_some() || !chunk.invalid().is_empty() {
             break;
@@ -354,11 +355,6 @@ fn reference(text: &[u8]) -> Option<(Reference<'_>, &[u8])> {
         .filter(|name| name.len() <= 9)
         .and_then(|name| name.parse::<usize>().ok());
     Some((number.map_or(Reference::Name(name), Reference::Number), rest))
-}
-
-/// Go's `unicode.IsLetter` or `unicode.IsDigit`.
-fn is_letter_or_digit(c: char) -> bool {
-    if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() }
 }
 
 /// Go's `regexp.QuoteMeta`.

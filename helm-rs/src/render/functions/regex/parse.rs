@@ -96,7 +96,6 @@ struct Frame {
     alternatives: Vec<Node>,
     sequence: Vec<Node>,
     capture: Option<u32>,
-    name: Option<String>,
     /// The flags to restore at its end.
     flags: Flags,
 }
@@ -115,7 +114,7 @@ pub(super) fn parse(pattern: &[u8]) -> Result<Pattern, SyntaxError> {
     let mut parser = Parser {
         pattern,
         frames: Vec::new(),
-        current: Frame::new(None, None, flags),
+        current: Frame::new(None, flags),
         flags,
         names: vec![String::new()],
     };
@@ -128,8 +127,8 @@ pub(super) fn parse(pattern: &[u8]) -> Result<Pattern, SyntaxError> {
 }
 
 impl Frame {
-    const fn new(capture: Option<u32>, name: Option<String>, flags: Flags) -> Self {
-        Self { alternatives: Vec::new(), sequence: Vec::new(), capture, name, flags }
+    const fn new(capture: Option<u32>, flags: Flags) -> Self {
+        Self { alternatives: Vec::new(), sequence: Vec::new(), capture, flags }
     }
 }
 
@@ -259,15 +258,14 @@ impl<'a> Parser<'a> {
     fn open(&mut self, name: Option<String>) -> Result<(), SyntaxError> {
         let capture = match name {
             None => None,
-            Some(ref name) => {
+            Some(name) => {
                 let index =
                     u32::try_from(self.names.len()).map_err(|_| error(TOO_LARGE, self.pattern))?;
-                self.names.push(name.clone());
+                self.names.push(name);
                 Some(index)
             }
         };
-        let name = name.filter(|name| !name.is_empty());
-        let frame = Frame::new(capture, name, self.flags);
+        let frame = Frame::new(capture, self.flags);
         self.frames.push(std::mem::replace(&mut self.current, frame));
         Ok(())
     }

@@ -422,13 +422,11 @@ impl Parser<'_> {
                 table.borrow_mut().insert(part.clone(), entry.clone());
                 entry
             };
-            table = match inner_table(&entry) {
-                Some(table) => table,
-                None => {
-                    let message = already(&context, "' was already created as a hash.");
-                    return Err(self.fail(self.line, &message));
-                }
+            let Some(inner) = inner_table(&entry) else {
+                let message = already(&context, "' was already created as a hash.");
+                return Err(self.fail(self.line, &message));
             };
+            table = inner;
         }
         self.context = context;
         if array {
@@ -539,16 +537,12 @@ impl Parser<'_> {
             rest = after;
             let digits = String::from_utf8_lossy(digits);
             let number = u32::from_str_radix(&digits, 16).unwrap_or(u32::MAX);
-            match char::from_u32(number) {
-                Some(c) => {
-                    let mut buffer = [0; 4];
-                    out.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
-                }
-                None => {
-                    let message = format!("Escaped character '\\u{digits}' is not valid UTF-8.");
-                    return Err(self.fail(token.line, message.as_bytes()));
-                }
-            }
+            let Some(c) = char::from_u32(number) else {
+                let message = format!("Escaped character '\\u{digits}' is not valid UTF-8.");
+                return Err(self.fail(token.line, message.as_bytes()));
+            };
+            let mut buffer = [0; 4];
+            out.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
         }
         Ok(out)
     }

@@ -1,7 +1,7 @@
 //! Go's URLs (`net/url/url.go`): lenient parsing, and printing that keeps what was written.
 
 use crate::address;
-use crate::text::quote;
+use crate::gotext::quote;
 
 /// What a part of a URL may contain as it is, beyond letters and digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
