@@ -9,7 +9,7 @@
 
 mod support;
 
-use gotemplate::{ErrorKind, Limits, Set, Value, fmt};
+use gotemplate::{ErrorKind, Function, Limits, Set, Value, fmt};
 use support::functions::functions;
 
 fn set(texts: &[(&str, &str)]) -> Set {
@@ -110,6 +110,19 @@ fn output_steps_and_interruption() {
         .execute_until("t", &Value::Nil, &mut (), &mut out, &mut interrupted)
         .expect_err("interrupted");
     assert!(error.to_string().ends_with("execution was interrupted"), "{error}");
+}
+
+#[test]
+fn a_panic_in_a_function_is_its_error() {
+    let mut functions = functions();
+    functions.insert("panics", Function::new(|| -> Value { panic!("out of luck") }));
+    let mut templates = Set::new("root", functions);
+    templates.parse("t", b"a{{panics}}").expect("parses");
+    let error = run(&templates, "t").expect_err("panic");
+    assert_eq!(
+        error.to_string(),
+        r#"template: t:1:3: executing "t" at <panics>: error calling panics: out of luck"#
+    );
 }
 
 #[test]
