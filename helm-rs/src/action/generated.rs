@@ -139,7 +139,8 @@ fn compare(first: &[Document<'_>], second: &[Document<'_>]) -> Vec<GeneratedLeaf
             Some(Ok(two)) => differences(&one, &two, &mut Vec::new(), &mut places),
             _ => places.push(LeafPath::default()),
         }
-        leaves.extend(places.into_iter().map(|path| GeneratedLeaf { object: object.clone(), path }));
+        leaves
+            .extend(places.into_iter().map(|path| GeneratedLeaf { object: object.clone(), path }));
     }
     leaves
 }

@@ -356,6 +356,12 @@ pub trait Object: Any {
         None
     }
 
+    /// For a struct without a marshaller of its own: what `encoding/json` writes, in the order of
+    /// the fields' declaration. Comes before [`Object::to_json`].
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        None
+    }
+
     /// For a value of kind [`Kind::Func`], the function, for the builtin `call`.
     fn function(&self) -> Option<Function> {
         None
