@@ -21,7 +21,7 @@ use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
 
 /// `chartutil.Values`, Helm's type of `.Values`.
-pub static VALUES: MapType =
+pub(super) static VALUES: MapType =
     MapType { name: "chartutil.Values", element: Type::Any, methods: &VALUES_METHODS };
 
 static VALUES_METHODS: [Method; 5] = [
@@ -38,7 +38,7 @@ static VALUES_METHODS: [Method; 5] = [
 ];
 
 /// `chartutil.VersionSet`, Helm's type of `.Capabilities.APIVersions`.
-pub static VERSION_SET: ListType =
+pub(super) static VERSION_SET: ListType =
     ListType { name: "chartutil.VersionSet", element: Type::String, methods: &VERSION_SET_METHODS };
 
 static VERSION_SET_METHODS: [Method; 1] =
@@ -167,7 +167,7 @@ impl ChartObject {
 }
 
 impl Object for ChartObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "struct { chart.Metadata; IsRoot bool }"
     }
 
@@ -222,7 +222,7 @@ const METADATA_FIELDS: [&str; 17] = [
 ];
 
 impl Object for MetadataObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "chart.Metadata"
     }
 
@@ -274,7 +274,7 @@ impl Object for MetadataObject {
 }
 
 impl Object for MaintainerObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chart.Maintainer"
     }
 
@@ -310,7 +310,7 @@ const DEPENDENCY_FIELDS: [&str; 8] =
     ["Name", "Version", "Repository", "Condition", "Tags", "Enabled", "ImportValues", "Alias"];
 
 impl Object for DependencyObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chart.Dependency"
     }
 
@@ -411,13 +411,14 @@ impl CapabilitiesObject {
 static CAPABILITIES_METHODS: [Method; 1] =
     [Method { name: "Copy", params: &[], variadic: false, call: copy_capabilities }];
 
+#[expect(clippy::unnecessary_wraps, reason = "the type of a method's body")]
 fn copy_capabilities(capabilities: &Value, _: &[Value]) -> Result<Value, CallError> {
     // Nothing that templates can do changes the object, so a shared copy is a copy.
     Ok(capabilities.clone())
 }
 
 impl Object for CapabilitiesObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chartutil.Capabilities"
     }
 
@@ -468,7 +469,7 @@ fn git_version(version: &Value, _: &[Value]) -> Result<Value, CallError> {
 }
 
 impl Object for KubeVersionObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "chartutil.KubeVersion"
     }
 
@@ -507,7 +508,7 @@ impl Object for KubeVersionObject {
 }
 
 impl Object for BuildInfoObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "version.BuildInfo"
     }
 

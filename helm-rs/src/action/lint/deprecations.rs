@@ -17,15 +17,9 @@ pub(super) fn warning(api_version: &str, kind: &str, kube_version: &KubeVersion)
     if current != (0, 0) && (1, deprecated) > current {
         return None;
     }
-    let mut text = format!("{api_version} {kind} is deprecated in v1.{deprecated}+");
-    if let Some(removed) = removed {
-        text.push_str(&format!(", unavailable in v1.{removed}+"));
-    }
-    if let Some(replacement) = replacement {
-        text.push_str("; use ");
-        text.push_str(replacement);
-    }
-    Some(text)
+    let removal = removed.map(|minor| format!(", unavailable in v1.{minor}+")).unwrap_or_default();
+    let advice = replacement.map(|other| format!("; use {other}")).unwrap_or_default();
+    Some(format!("{api_version} {kind} is deprecated in v1.{deprecated}+{removal}{advice}"))
 }
 
 #[rustfmt::skip]
