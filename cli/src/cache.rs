@@ -26,10 +26,8 @@ pub(crate) fn resolve(
         limit,
     };
     let resolved = helm_rs::repo::resolve(pin, &places, &*fetcher()).map_err(|error| {
-        CommandError::new(error_chain(&error)).hint(format!(
-            "put {} into a folder and name it in ICHOR_CHART_DIR",
-            pin.file_name()
-        ))
+        CommandError::new(error_chain(&error))
+            .hint(format!("put {} into a folder and name it in ICHOR_CHART_DIR", pin.file_name()))
     })?;
     let path = resolved.path.as_ref().map_or_else(String::new, |p| format!(" ({})", p.display()));
     context.ui.debug(format!(

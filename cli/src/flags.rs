@@ -22,7 +22,8 @@ pub(crate) fn expand_booleans(
             expanded.push(argument);
             break;
         }
-        let assignment = argument.to_str().and_then(|text| text.strip_prefix("--")?.split_once('='));
+        let assignment =
+            argument.to_str().and_then(|text| text.strip_prefix("--")?.split_once('='));
         let flag = assignment.and_then(|(name, value)| {
             flags.iter().find(|flag| flag.long == name).map(|flag| (flag, value))
         });
@@ -85,7 +86,9 @@ pub(crate) fn string_slice(flag: &str, arguments: &[String]) -> Result<Vec<Strin
     for argument in arguments {
         let values = csv_record(argument).map_err(|cause| {
             let argument = gotext::quote(argument);
-            CommandError::new(format_args!("invalid argument {argument} for \"{flag}\" flag: {cause}"))
+            CommandError::new(format_args!(
+                "invalid argument {argument} for \"{flag}\" flag: {cause}"
+            ))
         })?;
         all.extend(values);
     }
@@ -108,7 +111,10 @@ fn csv_record(text: &str) -> Result<Vec<String>, String> {
         let column = total - rest.len() + 1;
         if let Some(quoted) = rest.strip_prefix('"') {
             let (field, after) = quoted_field(quoted).map_err(|end| {
-                format!("parse error on line 1, column {}: extraneous or missing \" in quoted-field", column + 1 + end)
+                format!(
+                    "parse error on line 1, column {}: extraneous or missing \" in quoted-field",
+                    column + 1 + end
+                )
             })?;
             record.push(field);
             match after {
@@ -120,7 +126,9 @@ fn csv_record(text: &str) -> Result<Vec<String>, String> {
             let (field, after) = rest.split_at(end);
             if let Some(at) = field.find('"') {
                 let column = column + at;
-                return Err(format!("parse error on line 1, column {column}: bare \" in non-quoted-field"));
+                return Err(format!(
+                    "parse error on line 1, column {column}: bare \" in non-quoted-field"
+                ));
             }
             record.push(field.trim_end_matches('\r').to_owned());
             match after.strip_prefix(',') {
@@ -163,7 +171,9 @@ pub(crate) fn string_map(
     for argument in arguments {
         let fail = |cause: String| {
             let argument = gotext::quote(argument);
-            CommandError::new(format_args!("invalid argument {argument} for \"{flag}\" flag: {cause}"))
+            CommandError::new(format_args!(
+                "invalid argument {argument} for \"{flag}\" flag: {cause}"
+            ))
         };
         let items = match argument.matches('=').count() {
             0 => return Err(fail(format!("{argument} must be formatted as key=value"))),
@@ -186,7 +196,8 @@ mod tests {
 
     #[test]
     fn records_as_go_reads_them() {
-        let read = |text| csv_record(text).map_err(|error| error.replace("parse error on line 1, ", ""));
+        let read =
+            |text| csv_record(text).map_err(|error| error.replace("parse error on line 1, ", ""));
         assert_eq!(read("a,b"), Ok(vec!["a".into(), "b".into()]));
         assert_eq!(read(""), Ok(vec![]));
         assert_eq!(read("a,"), Ok(vec!["a".into(), String::new()]));

@@ -15,7 +15,12 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
     let message = match error.kind() {
         ErrorKind::UnknownArgument => unknown_flag(argument, arguments),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
-            invalid_value(error, argument, text(ContextKind::InvalidValue).unwrap_or_default(), arguments)
+            invalid_value(
+                error,
+                argument,
+                text(ContextKind::InvalidValue).unwrap_or_default(),
+                arguments,
+            )
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -23,7 +28,10 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
         }
         _ => first_line(error),
     };
-    let hint = match error.get(ContextKind::SuggestedArg).or(error.get(ContextKind::SuggestedSubcommand)) {
+    let hint = match error
+        .get(ContextKind::SuggestedArg)
+        .or(error.get(ContextKind::SuggestedSubcommand))
+    {
         Some(ContextValue::String(name)) => format!("did you mean {name}?"),
         Some(ContextValue::Strings(names)) if !names.is_empty() => {
             format!("did you mean {}?", names.join(" or "))
@@ -56,7 +64,8 @@ fn unknown_flag(argument: &str, arguments: &[String]) -> String {
 fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[String]) -> String {
     // clap names the argument as in usage: `--values <FILES>`, `-f, --values <FILES>`.
     let flag = argument.split(['<', '[']).next().unwrap_or(argument).trim_end_matches(['=', ' ']);
-    let missing = error.get(ContextKind::InvalidValue).is_none() || value.is_empty() && error.kind() == ErrorKind::InvalidValue;
+    let missing = error.get(ContextKind::InvalidValue).is_none()
+        || value.is_empty() && error.kind() == ErrorKind::InvalidValue;
     if missing {
         let long = flag.split(", ").last().unwrap_or(flag);
         let last = arguments.last().map_or("", String::as_str);
@@ -68,8 +77,8 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
             None => format!("flag needs an argument: {long}"),
         };
     }
-    let cause = std::error::Error::source(error)
-        .map_or_else(|| first_line(error), ToString::to_string);
+    let cause =
+        std::error::Error::source(error).map_or_else(|| first_line(error), ToString::to_string);
     format!("invalid argument {} for \"{flag}\" flag: {cause}", helm_rs::gotext::quote(value))
 }
 

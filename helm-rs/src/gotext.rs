@@ -308,10 +308,12 @@ fn is_zone(zone: &str) -> bool {
             if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()))
 }
 
-const fn days_in(month: u32, year: u32) -> u32 {
+pub(crate) const fn days_in(month: u32, year: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
         2 => 28,
         _ => 31,
     }
@@ -320,16 +322,6 @@ const fn days_in(month: u32, year: u32) -> u32 {
 /// `strings.TrimSpace`.
 pub(crate) fn trim_space(text: &str) -> &str {
     text.trim_matches(char::is_whitespace)
-}
-
-/// The runes that Go reads from a string: each byte that is not part of valid UTF-8 is U+FFFD.
-pub(crate) fn runes(text: &[u8]) -> Vec<char> {
-    let mut runes = Vec::with_capacity(text.len());
-    for chunk in text.utf8_chunks() {
-        runes.extend(chunk.valid().chars());
-        runes.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
-    }
-    runes
 }
 
 /// Text from bytes, as Go's JSON encoder would write it.

@@ -1,7 +1,7 @@
 //! A native Helm engine: charts, values, templates, release records.
 
-mod address;
 pub mod action;
+mod address;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;

@@ -145,8 +145,11 @@ fn servers_that_fail_or_send_too_much() {
 #[test]
 fn files_of_pins() {
     let good = Pins::parse(
-        format!("charts:\n- name: a\n  version: 1.0.0\n  url: http://x/a\n  digest: {}\n", Digest::of(b""))
-            .as_bytes(),
+        format!(
+            "charts:\n- name: a\n  version: 1.0.0\n  url: http://x/a\n  digest: {}\n",
+            Digest::of(b"")
+        )
+        .as_bytes(),
     )
     .expect("good pins");
     assert_eq!(good.find("a", None).map(Pin::file_name).as_deref(), Some("a-1.0.0.tgz"));

@@ -107,8 +107,7 @@ fn dispatch(
             return Ok(Exit::Done);
         }
         Err(error)
-            if error.kind()
-                == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+            if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
             // As Helm: a command group alone explains itself.
             ui.result(error.render().to_string())?;

@@ -117,7 +117,8 @@ impl Error {
             let width = line.chars().count().saturating_sub(before.chars().count());
             let length = (place.length as usize).clamp(1, width.max(1));
             let gutter = " ".repeat(number.len());
-            out.push_str(&format!("{gutter} | {before}{}\n", "^".repeat(length)));
+            let marks = "^".repeat(length);
+            out.extend([&gutter, " | ", &before, &marks, "\n"]);
         }
         Some(out)
     }

@@ -37,7 +37,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 20_000 }
+        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 10_000 }
     }
 }
 

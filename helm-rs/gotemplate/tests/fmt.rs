@@ -3,6 +3,8 @@
 //! Each line of a case file is `FUNCTION<tab>FORMAT<tab>ARGUMENTS<tab>EXPECTED`, texts
 //! quoted as Go literals. `GOTEMPLATE_FMT_CASES` names another file to check.
 
+#![allow(clippy::panic, clippy::expect_used, reason = "a broken case file stops the test")]
+
 mod support;
 
 use gotemplate::{Value, fmt, strconv};

@@ -2,7 +2,10 @@
 //!
 //! Each line of a case file is `MISSINGKEY<tab>TEXTS<tab>DATA<tab>OUTPUT<tab>KIND<tab>ERROR`:
 //! texts are a list of names and texts, parsed in order, and the first name is run. Output
-//! and error are quoted as Go literals. `GOTEMPLATE_CASES` names another file to check.
+//! and error are quoted as Go literals. A line `data<tab>NAME<tab>VALUE` names data that
+//! cases refer to as `$NAME`. `GOTEMPLATE_CASES` names another file to check.
+
+#![allow(clippy::panic, clippy::expect_used, reason = "a broken case file stops the test")]
 
 mod support;
 
@@ -59,11 +62,18 @@ fn runs_as_go_does() {
     let (mut differences, mut count) = (0, 0);
     for file in files {
         let cases = std::fs::read_to_string(&file).expect("case file");
+        let mut named = std::collections::BTreeMap::new();
         for line in cases.lines().filter(|line| !line.is_empty() && !line.starts_with("//")) {
             let fields: Vec<&str> = line.split('\t').collect();
+            if let ["data", name, value] = fields[..] {
+                named.insert(name, value);
+                continue;
+            }
             let [mode, texts, data, output, kind, error] = fields[..] else {
                 panic!("case {line:?}")
             };
+            // Values are parsed anew for each case, since templates may change them.
+            let data = data.strip_prefix('$').map_or(data, |name| named[name]);
             let (texts, data) = (parse_value(texts), parse_value(data));
             let actual = run(mode, &texts, &data);
             count += 1;

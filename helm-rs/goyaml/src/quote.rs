@@ -2,18 +2,16 @@
 
 use std::fmt::Write as _;
 
-use bstr::ByteSlice as _;
-
 /// `strconv.Quote`
 pub(crate) fn quote(text: &[u8]) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
-    for (start, end, c) in text.char_indices() {
-        if c == char::REPLACEMENT_CHARACTER && end - start == 1 {
-            let byte = text.get(start).copied().unwrap_or(0);
-            write!(quoted, "\\x{byte:02x}").unwrap_or_default();
-        } else {
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
             push_escaped(&mut quoted, c, '"');
+        }
+        for byte in chunk.invalid() {
+            write!(quoted, "\\x{byte:02x}").unwrap_or_default();
         }
     }
     quoted.push('"');

@@ -63,6 +63,9 @@ pub enum Node<S: Source> {
     Seq(Vec<S>),
     /// A map with string keys: each key once, in any order (byte order is the fastest).
     Map(Vec<(S::Text, S)>),
+    /// A struct: its fields in the order of their declaration, which JSON and `to_yaml_pretty`
+    /// keep and `to_yaml`, whose way leads through a map, does not.
+    Struct(Vec<(S::Text, S)>),
     /// A slice that is nil: `null` in JSON and in `to_yaml`, `[]` in `to_yaml_pretty`.
     NilSeq,
     /// A map that is nil: `null` in JSON and in `to_yaml`, `{}` in `to_yaml_pretty`.

@@ -1,15 +1,15 @@
 //! Packed charts, as Helm's `pkg/chart/loader/archive.go`.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
+use bstr::ByteSlice;
 
 use super::error::LoadError;
+use super::gzip::{self, End};
 use super::limits::Limits;
 use super::load::{BufferedFile, Loader, strip_bom};
 use super::model::Chart;
-use super::{Warning, sniff};
+use super::{Warning, sniff, tar};
 use crate::gopath;
 
 /// Bytes that Helm looks at to guess what a file is.
@@ -51,7 +51,8 @@ pub fn ensure_archive(path: &str, content: &[u8]) -> Result<(), LoadError> {
         return Ok(());
     }
     let path = path.to_owned();
-    if path.ends_with(".yml") || path.ends_with(".yaml") {
+    // Helm minds the case here.
+    if matches!(gopath::ext(&path), ".yml" | ".yaml") {
         return Err(LoadError::YamlInsteadOfArchive { path });
     }
     Err(LoadError::NotGzip { path, content_type })
@@ -64,49 +65,43 @@ pub fn ensure_archive(path: &str, content: &[u8]) -> Result<(), LoadError> {
 ///
 /// [`LoadError`] when the archive is broken, breaks a path rule or exceeds a limit.
 pub fn read_archive(archive: &[u8], limits: &Limits) -> Result<Vec<BufferedFile>, LoadError> {
-    check_gzip_header(archive)?;
-    let allowance = limits.chart_size.saturating_add(STRUCTURE_ALLOWANCE);
-    let stream = Bounded { inner: MultiGzDecoder::new(archive), left: allowance };
-    let mut tar = tar::Archive::new(stream);
+    let bound = limits.chart_size.saturating_add(STRUCTURE_ALLOWANCE);
+    let decompressed = gzip::decompress(archive, usize::try_from(bound).unwrap_or(usize::MAX))
+        .map_err(LoadError::BrokenArchive)?;
+    let broken = |end| match end {
+        End::Broken(text) => LoadError::BrokenArchive(text),
+        End::Bound | End::Complete => LoadError::ChartTooLarge { limit: limits.chart_size },
+    };
+    let mut tar = tar::Reader::new(&decompressed);
     let mut files = Vec::new();
     let mut remaining = limits.chart_size;
     let mut entries = 0usize;
-    for entry in tar.entries().map_err(|error| broken(&error, limits))? {
-        let mut entry = entry.map_err(|error| broken(&error, limits))?;
+    while let Some(entry) = tar.next().map_err(broken)? {
         entries += 1;
-        let raw_name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let raw_name = entry.name.to_str_lossy();
         if entries > limits.file_count {
-            let limit = limits.file_count as u64;
-            return Err(LoadError::Limit { what: "archive entries", limit, place: raw_name });
+            let (limit, place) = (limits.file_count as u64, raw_name.into_owned());
+            return Err(LoadError::Limit { what: "archive entries", limit, place });
         }
-        let kind = entry.header().entry_type();
-        let directory_mode = entry.header().mode().is_ok_and(|mode| mode & 0o170_000 == 0o040_000);
-        if kind.is_dir() || directory_mode || (kind.is_file() && raw_name.ends_with('/')) {
-            continue;
-        }
-        if kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
+        let is_directory = entry.kind == b'5' || entry.mode & 0o170_000 == 0o040_000;
+        if is_directory || matches!(entry.kind, b'g' | b'x') {
             continue;
         }
         let name = entry_name(&raw_name)?;
-        let size = if holds_data(kind) { entry.size() } else { 0 };
-        if size > remaining {
+        if entry.size > remaining {
             return Err(LoadError::ChartTooLarge { limit: limits.chart_size });
         }
-        if size > limits.file_size {
-            return Err(LoadError::FileTooLarge { name: raw_name, limit: limits.file_size });
+        if entry.size > limits.file_size {
+            let (name, limit) = (raw_name.into_owned(), limits.file_size);
+            return Err(LoadError::FileTooLarge { name, limit });
         }
-        let mut data = Vec::new();
-        if size > 0 {
-            (&mut entry).take(size).read_to_end(&mut data).map_err(|e| broken(&e, limits))?;
-            if (data.len() as u64) < size {
-                return Err(LoadError::BrokenArchive("unexpected EOF"));
-            }
-        }
-        remaining -= size;
-        if remaining == 0 {
+        let data = tar.content(&entry).map_err(broken)?;
+        remaining -= data.len() as u64;
+        // A link whose header claims a size has no content and so falls short of it.
+        if (data.len() as u64) < entry.size || remaining == 0 {
             return Err(LoadError::ChartTooLarge { limit: limits.chart_size });
         }
-        files.push(BufferedFile { name, data: Arc::from(strip_bom(&data)) });
+        files.push(BufferedFile { name, data: Arc::from(strip_bom(data)) });
     }
     if files.is_empty() {
         return Err(LoadError::EmptyArchive);
@@ -139,62 +134,4 @@ fn entry_name(raw: &str) -> Result<String, LoadError> {
         return Err(LoadError::ChartYamlNotInBase);
     }
     Ok(name)
-}
-
-/// Whether Go's tar reader gives an entry of this type content: links and devices have none.
-fn holds_data(kind: tar::EntryType) -> bool {
-    use tar::EntryType::{Block, Char, Fifo, Link, Symlink};
-    !matches!(kind, Block | Char | Fifo | Link | Symlink)
-}
-
-/// Go reads the header eagerly and says what is wrong with it.
-fn check_gzip_header(archive: &[u8]) -> Result<(), LoadError> {
-    let error = match archive.get(..10) {
-        None if archive.is_empty() => "EOF",
-        None => "unexpected EOF",
-        Some(header) if header.starts_with(b"\x1F\x8B\x08") => return Ok(()),
-        Some(_) => "gzip: invalid header",
-    };
-    Err(LoadError::BrokenArchive(error))
-}
-
-/// Go's text for a failure inside the decompressor or the tar reader. The offset that Go adds to
-/// its flate errors is not known here.
-fn broken(error: &io::Error, limits: &Limits) -> LoadError {
-    if error.get_ref().is_some_and(|inner| inner.is::<BoundReached>()) {
-        return LoadError::ChartTooLarge { limit: limits.chart_size };
-    }
-    let text = error.to_string();
-    LoadError::BrokenArchive(match error.kind() {
-        io::ErrorKind::UnexpectedEof => "unexpected EOF",
-        io::ErrorKind::InvalidInput if text.contains("gzip header") => "gzip: invalid header",
-        io::ErrorKind::InvalidInput if text.contains("checksum") || text.contains("crc") => {
-            "gzip: invalid checksum"
-        }
-        io::ErrorKind::InvalidInput if text.contains("deflate") => "flate: corrupt input",
-        _ if text.contains("failed to read entire block") => "unexpected EOF",
-        _ => "archive/tar: invalid tar header",
-    })
-}
-
-/// Stops a decompression bomb that hides in entries which are skipped.
-struct Bounded<R> {
-    inner: R,
-    left: u64,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("decompressed data exceeds the bound")]
-struct BoundReached;
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::Error::other(BoundReached));
-        }
-        let length = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let read = self.inner.read(buffer.get_mut(..length).unwrap_or_default())?;
-        self.left -= read as u64;
-        Ok(read)
-    }
 }

@@ -150,8 +150,10 @@ impl Checker {
     fn check(&mut self, value: &mut Value, target: Target) -> Result<(), TypeError> {
         match (value, target) {
             // Null leaves every target as it was.
-            (Value::Null, _) | (_, Target::Any) => Ok(()),
-            (Value::String(_), Target::Text) | (Value::Bool(_), Target::Bool) => Ok(()),
+            (Value::Null, _)
+            | (_, Target::Any)
+            | (Value::String(_), Target::Text)
+            | (Value::Bool(_), Target::Bool) => Ok(()),
             (Value::Map(map), Target::Struct(target)) => self.check_struct(map, target),
             (Value::Map(map), Target::Map(element, _)) => {
                 map.iter_mut().try_for_each(|(_, child)| self.check(child, *element))
@@ -333,7 +335,7 @@ pub fn decode_metadata(yaml: &[u8], metadata: &mut Metadata) -> Result<(), Decod
 /// [`DecodeError`] when the document is no YAML or a field has the wrong type.
 pub fn decode_lock(yaml: &[u8]) -> Result<Option<Lock>, DecodeError> {
     let Some(mut fields) = decode_target(yaml, &LOCK)? else { return Ok(None) };
-    let mut lock = Lock::default();
+    let mut lock = Lock { generated: gotext::ZERO_TIME.to_owned(), ..Lock::default() };
     text(&mut fields, "generated", &mut lock.generated);
     text(&mut fields, "digest", &mut lock.digest);
     if let Some(Value::Seq(items)) = fields.remove("dependencies") {

@@ -3,7 +3,7 @@
 use crate::gopath::{self, BadPattern};
 
 /// Name of the file in a chart directory that holds the rules.
-pub const FILE_NAME: &str = ".helmignore";
+pub(super) const FILE_NAME: &str = ".helmignore";
 
 /// Longest line that Go's `bufio.Scanner` accepts, in bytes; a longer one is an error.
 const MAX_LINE: usize = 64 * 1024;

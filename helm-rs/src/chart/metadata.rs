@@ -7,7 +7,7 @@ use goyaml::Value;
 use crate::{gopath, gotext};
 
 /// The `apiVersion` of charts from Helm 2's days, which list dependencies in `requirements.yaml`.
-pub const API_VERSION_V1: &str = "v1";
+pub(super) const API_VERSION_V1: &str = "v1";
 
 /// A chart that says something impossible about itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +105,7 @@ pub enum ImportValues {
 /// `Chart.lock` or `requirements.lock`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lock {
-    /// When the lock was written, in RFC 3339 form as Go prints it back; empty if not said.
+    /// When the lock was written, in RFC 3339 form as Go prints it back: the year 1 if not said.
     pub generated: String,
     /// Digest of the dependencies in `Chart.yaml`.
     pub digest: String,

@@ -8,12 +8,14 @@ mod archive;
 mod decode;
 mod directory;
 mod error;
+mod gzip;
 mod ignore;
 mod limits;
 mod load;
 mod metadata;
 mod model;
 mod sniff;
+mod tar;
 
 pub use archive::{ensure_archive, load_archive, read_archive};
 pub use decode::{DecodeError, TypeError, decode_lock, decode_metadata};

@@ -45,14 +45,21 @@ impl Source for Json {
     fn node(&self) -> Node<Self> {
         match &self.0 {
             Value::Bytes(bytes) => Node::String(base64_encode(bytes).into()),
-            Value::Object(object) => match object.to_json() {
-                // What has no JSON fails to be written; so does this.
-                None => Node::Float(f64::NAN),
-                Some(value) => Self(value).node(),
+            Value::Object(object) => match object.json_fields() {
+                Some(fields) => Node::Struct(
+                    fields.into_iter().map(|(name, value)| (name, Self(value))).collect(),
+                ),
+                None => marshalled(&**object),
             },
             other => plain(other, Self),
         }
     }
+}
+
+/// What a marshaller of its own makes of a value.
+fn marshalled(object: &dyn Object) -> Node<Json> {
+    // What has no JSON fails to be written; so does this.
+    object.to_json().map_or(Node::Float(f64::NAN), |value| Json(value).node())
 }
 
 /// A template value as go-yaml v3 sees it without the way through JSON.
@@ -78,7 +85,7 @@ fn object_node(object: &dyn Object) -> Node<Yaml> {
     let fields = object.fields();
     if !fields.is_empty() {
         let entries = fields.into_iter();
-        return Node::Map(
+        return Node::Struct(
             entries.map(|(name, value)| (name.to_lowercase().into(), Yaml(value))).collect(),
         );
     }

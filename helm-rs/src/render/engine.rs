@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{Map, MissingKey, Set, Str, Value};
+use gotemplate::{Map, MissingKey, Set, Value};
 
 use super::engine_functions;
 use super::files::files;
 use super::functions::builtin_functions;
 use super::host::Host;
-use super::shared;
 use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
+use super::shared;
 use crate::capabilities::Capabilities;
 use crate::chart::{Chart, Warning};
 use crate::gopath;
@@ -236,8 +236,8 @@ impl Program {
             ..gotemplate::Limits::default()
         };
         let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
-        let mut set = Set::new("gotpl", functions)
-            .with_options(gotemplate::Options { missing_key, limits });
+        let mut set =
+            Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
             set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
         }
@@ -312,7 +312,8 @@ fn collect(chart: &Chart, parent: &Map, templates: &mut BTreeMap<String, Rendera
         }
         let renderable = Renderable {
             source: Arc::clone(&template.data),
-            dot: dot.clone(),
+            // `renderable.vals` has this type; what `.Subcharts` holds is the plain map.
+            dot: dot.retyped(&VALUES),
             base_path: gopath::join(chart.full_path(), "templates"),
         };
         templates.insert(gopath::join(chart.full_path(), &template.name), renderable);
@@ -334,9 +335,7 @@ fn error_while_reading(name: &str, error: &gotemplate::Error) -> RenderError {
     let mut parts = error.split_str(": ");
     let location = parts.nth(1);
     let message = match (location, error.rsplitn_str(2, ": ").next()) {
-        (Some(location), Some(last)) => {
-            [b"parse error at (", location, b"): ", last].concat()
-        }
+        (Some(location), Some(last)) => [b"parse error at (", location, b"): ", last].concat(),
         _ => [b"parse error in (", name.as_bytes(), b"): ", error].concat(),
     };
     RenderError { template: name.to_owned(), message: message.into(), excerpt }

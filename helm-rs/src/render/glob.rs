@@ -175,8 +175,11 @@ impl Parser {
                 }
                 _ => {
                     self.at -= 1;
-                    let breakers: &[char] =
-                        if open.is_empty() { &['?', '*', '[', '{'] } else { &['?', '*', '[', '{', '}', ','] };
+                    let breakers: &[char] = if open.is_empty() {
+                        &['?', '*', '[', '{']
+                    } else {
+                        &['?', '*', '[', '{', '}', ',']
+                    };
                     let text = self.text(breakers)?;
                     if !text.is_empty() {
                         current.push(Node::Text(text));

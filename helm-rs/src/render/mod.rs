@@ -11,8 +11,6 @@ mod objects;
 mod shared;
 pub mod time;
 
-pub use engine::{
-    Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template,
-};
+pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use host::Host;

@@ -190,10 +190,10 @@ impl Object for ChartObject {
         fields_of(self, &["Metadata", "IsRoot"])
     }
 
-    fn to_json(&self) -> Option<Value> {
-        let Some(Value::Map(json)) = self.metadata.to_json() else { return None };
-        json.set("IsRoot".into(), Value::Bool(self.is_root));
-        Some(Value::Map(json))
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        let mut json = self.metadata.json_fields()?;
+        json.push(("IsRoot".into(), Value::Bool(self.is_root)));
+        Some(json)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -263,14 +263,9 @@ impl Object for MetadataObject {
         fields_of(self, &METADATA_FIELDS)
     }
 
-    fn to_json(&self) -> Option<Value> {
-        let mut json = Entries::new();
-        for name in METADATA_FIELDS {
-            if let Some(value) = self.field(name).filter(Value::is_true) {
-                json.insert(json_name(name), json_value(value)?);
-            }
-        }
-        Some(Value::Map(Map::any(json)))
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        let present = |name| Some((json_name(name), self.field(name).filter(Value::is_true)?));
+        Some(METADATA_FIELDS.into_iter().filter_map(present).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -300,10 +295,10 @@ impl Object for MaintainerObject {
         fields_of(self, &["Name", "Email", "URL"])
     }
 
-    fn to_json(&self) -> Option<Value> {
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         let fields = [("name", &self.0.name), ("email", &self.0.email), ("url", &self.0.url)];
         let present = fields.into_iter().filter(|(_, value)| !value.is_empty());
-        Some(Value::map(present.map(|(name, value)| (name, text(value)))))
+        Some(present.map(|(name, value)| (name.into(), text(value))).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -344,15 +339,13 @@ impl Object for DependencyObject {
         fields_of(self, &DEPENDENCY_FIELDS)
     }
 
-    fn to_json(&self) -> Option<Value> {
-        let mut json = Entries::new();
-        for name in DEPENDENCY_FIELDS {
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        let present = |name| {
             let always = matches!(name, "Name" | "Repository");
-            if let Some(value) = self.field(name).filter(|value| always || value.is_true()) {
-                json.insert(json_name(name), value);
-            }
-        }
-        Some(Value::Map(Map::any(json)))
+            let value = self.field(name).filter(|value| always || value.is_true())?;
+            Some((json_name(name), value))
+        };
+        Some(DEPENDENCY_FIELDS.into_iter().filter_map(present).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -384,18 +377,6 @@ fn json_name(field: &str) -> Str {
             }
             name.into()
         }
-    }
-}
-
-/// Lists of objects as lists of their JSON forms.
-fn json_value(value: Value) -> Option<Value> {
-    match value {
-        Value::Object(object) => object.to_json(),
-        Value::List(list) if matches!(list.ty().element, Type::Named(..)) => {
-            let items: Option<Vec<_>> = list.items().iter().cloned().map(json_value).collect();
-            items.map(Value::list)
-        }
-        other => Some(other),
     }
 }
 
@@ -461,11 +442,8 @@ impl Object for CapabilitiesObject {
         &CAPABILITIES_METHODS
     }
 
-    fn to_json(&self) -> Option<Value> {
-        let fields = self.fields().into_iter();
-        let json: Option<Vec<_>> =
-            fields.map(|(name, value)| json_value(value).map(|value| (name, value))).collect();
-        json.map(Value::map)
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        Some(self.fields().into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -515,8 +493,12 @@ impl Object for KubeVersionObject {
         &KUBE_VERSION_METHODS
     }
 
-    fn to_json(&self) -> Option<Value> {
-        Some(Value::map(self.fields()))
+    fn addressed_string(&self) -> Option<Str> {
+        Some(self.0.version.as_str().into())
+    }
+
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        Some(self.fields().into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -547,12 +529,11 @@ impl Object for BuildInfoObject {
         fields_of(self, &["Version", "GitCommit", "GitTreeState", "GoVersion"])
     }
 
-    fn to_json(&self) -> Option<Value> {
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         let names = ["version", "git_commit", "git_tree_state", "go_version"];
         let fields = names.into_iter().zip(self.fields());
-        Some(Value::map(
-            fields.filter(|(_, (_, v))| v.is_true()).map(|(name, (_, value))| (name, value)),
-        ))
+        let present = fields.filter(|(_, (_, value))| value.is_true());
+        Some(present.map(|(name, (_, value))| (name.into(), value)).collect())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -585,11 +566,7 @@ fn string_map(map: &BTreeMap<String, String>) -> Value {
     Value::Map(Map::new(&MAP_STRING, entries))
 }
 
-fn pointers<T>(
-    ty: &'static ListType,
-    items: &[T],
-    object: impl Fn(&T) -> Rc<dyn Object>,
-) -> Value {
+fn pointers<T>(ty: &'static ListType, items: &[T], object: impl Fn(&T) -> Rc<dyn Object>) -> Value {
     if items.is_empty() {
         return Value::List(List::nil(ty));
     }

@@ -34,6 +34,9 @@ pub fn process_dependencies(
     nulls: Nulls,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), CoalesceError> {
+    if !lists_dependencies(chart) {
+        return Ok(());
+    }
     let root = std::mem::replace(chart, Chart::new(Metadata::default()));
     let mut tree = Tree::default();
     let id = tree.add(root, None);
@@ -42,6 +45,11 @@ pub fn process_dependencies(
         .and_then(|()| tree.process_imports(id, nulls, warnings));
     *chart = tree.build(id);
     result
+}
+
+/// Whether any chart of a tree has a `dependencies` list; without one there is nothing to process.
+fn lists_dependencies(chart: &Chart) -> bool {
+    chart.metadata.dependencies.is_some() || chart.dependencies.iter().any(lists_dependencies)
 }
 
 /// Names in `dependencies` for which there is no subchart, as `CheckDependencies` of Helm's

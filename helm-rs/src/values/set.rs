@@ -22,10 +22,10 @@ use super::options::ReadError;
 use crate::gotext::{equal_fold, quote, quote_char};
 
 /// Largest index in a list (Helm's `MaxIndex`).
-pub const MAX_INDEX: usize = 65536;
+const MAX_INDEX: usize = 65536;
 
 /// Most names joined by dots in front of a value (Helm's `MaxNestedNameLevel`).
-pub const MAX_NAME_LEVELS: usize = 30;
+const MAX_NAME_LEVELS: usize = 30;
 
 /// An argument of the `--set` family that Helm refuses, with its text.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +102,8 @@ pub enum SetError {
     #[error(transparent)]
     Json(#[from] goyaml::json::Error),
     /// A file named by `--set-file` cannot be read.
-    #[error("{0}")]
-    File(#[source] FileError),
+    #[error(transparent)]
+    File(FileError),
     /// A bound of ours: indices nest too deep or lists grow too long.
     #[error("value path exceeds the limit of {limit} {what}")]
     Limit {

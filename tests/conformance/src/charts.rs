@@ -251,7 +251,7 @@ fn differences(theirs: &Run, ours: &Run, debug: bool) -> Option<String> {
                 .map(|difference| format!("standard output:\n{difference}")),
         );
     }
-    let (said, our_said) = (messages(&left.stderr), messages(&right.stderr));
+    let (said, our_said) = (messages(&left.stderr, debug), messages(&right.stderr, debug));
     if said != our_said {
         found.extend(
             difference::first(said.as_bytes(), our_said.as_bytes())
@@ -283,12 +283,17 @@ fn in_order(text: &str) -> String {
 }
 
 /// Standard error in a form that can be compared: log lines without the place in Go's source that
-/// they start with, without what `--debug` logs, and in sorted order, since Helm walks maps while
-/// it warns; so are schema violations.
-fn messages(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
+/// they start with and in sorted order, since Helm walks maps while it warns; schema violations in
+/// sorted order for the same reason; the program's own name as Helm's; without blank lines, what
+/// `--debug` logs (Go's stack among it), and our hints, which are lines of their own.
+fn messages(stderr: &[u8], debug: bool) -> String {
+    let text = String::from_utf8_lossy(stderr).replace("ichor chart template", "helm template");
     let mut lines: Vec<&str> = Vec::new();
-    for line in text.lines().filter(|line| !line.contains(" [debug] ")) {
+    let left_out = |line: &&str| {
+        let logged = debug && (line.contains(" [debug] ") || line.starts_with("debug: "));
+        !(line.is_empty() || logged || line.starts_with("hint: "))
+    };
+    for line in text.lines().filter(left_out) {
         lines.push(match line.split_once(".go:") {
             Some((file, rest)) if file.chars().all(|c| c.is_ascii_lowercase() || c == '_') => {
                 rest.split_once(": ").map_or(rest, |(_, message)| message)
@@ -298,7 +303,10 @@ fn messages(stderr: &[u8]) -> String {
     }
     let error = lines.iter().position(|line| line.starts_with("Error: ")).unwrap_or(lines.len());
     lines[..error].sort_unstable();
-    for group in lines[error..].split_mut(|line| !line.starts_with("- ")) {
+    if debug {
+        lines.truncate(error + 1);
+    }
+    for group in lines[error..].split_mut(|line| !line.trim_start_matches("  ").starts_with("- ")) {
         group.sort_unstable();
     }
     lines.join("\n")
@@ -319,8 +327,10 @@ mod tests {
 
     #[test]
     fn log_places_and_the_order_of_maps_do_not_count() {
-        let text = b"coalesce.go:298: warning: x\nq: 1\nx [debug] t\nError: bad:\n\
-                     - b: y\n- a: x\n\nend\n";
-        assert_eq!(messages(text), "q: 1\nwarning: x\nError: bad:\n- a: x\n- b: y\n\nend");
+        let text = b"coalesce.go:298: warning: x\nq: 1\nError: bad:\n- b: y\n- a: x\n\n\
+                     end\nhint: h\n";
+        let expected = "q: 1\nwarning: x\nError: bad:\n- a: x\n- b: y\nend";
+        assert_eq!(messages(text, false), expected);
+        assert_eq!(messages(b"\nx [debug] t\nError: e\nmain.main\n", true), "Error: e");
     }
 }

@@ -51,14 +51,14 @@ fn render(case: &Case) -> Result<Vec<u8>, String> {
         is_upgrade: case.upgrade,
         is_install: !case.upgrade,
     };
-    let started = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
+    let started =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let clock = Clock::Fixed(Reading::at(
         i64::try_from(started.as_secs()).unwrap_or_default(),
         started.subsec_nanos(),
     ));
-    let mut host = Host::new(Randomness::Seed(u64::from(started.subsec_nanos())), clock, Zone::utc());
+    let mut host =
+        Host::new(Randomness::Seed(u64::from(started.subsec_nanos())), clock, Zone::utc());
     host.enable_dns = case.dns;
     host.engine.lint = case.lint;
     let mut rendered = Engine::new(options)
@@ -72,8 +72,11 @@ fn render(case: &Case) -> Result<Vec<u8>, String> {
 
 /// The names of the functions that helm-rs gives to templates, sorted, without text/template's own.
 pub fn function_names() -> Vec<String> {
-    let mut names: Vec<String> =
-        functions::builtin_names().iter().chain(&ENGINE_FUNCTIONS).map(ToString::to_string).collect();
+    let mut names: Vec<String> = functions::builtin_names()
+        .iter()
+        .chain(&ENGINE_FUNCTIONS)
+        .map(ToString::to_string)
+        .collect();
     names.sort_unstable();
     names.dedup();
     names

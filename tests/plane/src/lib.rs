@@ -36,7 +36,9 @@ pub use error::{Error, Result};
 pub use footprint::{Footprint, Meter};
 pub use identity::{ADMIN_USER, Identities, Identity, NODES_USER};
 pub use nix::sys::signal::Signal;
-pub use nodes::{EXECUTE, EXIT_CODE, HEALTH, NodeHealth, NodeSpec, Nodes, PodHealth, can_execute};
+pub use nodes::{
+    API_SERVER, EXECUTE, EXIT_CODE, HEALTH, NodeHealth, NodeSpec, Nodes, PodHealth, can_execute,
+};
 pub use peers::{Peer, find as find_peer};
 pub use pki::{ClientCertificate, Pki};
 pub use plane::{Plane, PlaneOptions, SavedState, StartTimes};

@@ -29,9 +29,6 @@ pub struct PlaneOptions {
     pub nodes: Vec<NodeSpec>,
     /// Local programs that pods with these images execute: image without tag or digest, program.
     pub images: BTreeMap<String, PathBuf>,
-    /// Where executed pods reach the API server, such as a fault proxy that the test starts;
-    /// `None` is the API server itself.
-    pub pod_api_server: Option<std::net::SocketAddr>,
     /// Further flags for the API server.
     pub api_server_flags: Vec<String>,
 }
@@ -39,12 +36,7 @@ pub struct PlaneOptions {
 impl Default for PlaneOptions {
     /// Five nodes that run no Talos.
     fn default() -> Self {
-        Self {
-            nodes: NodeSpec::several(5),
-            images: BTreeMap::new(),
-            pod_api_server: None,
-            api_server_flags: Vec::new(),
-        }
+        Self { nodes: NodeSpec::several(5), images: BTreeMap::new(), api_server_flags: Vec::new() }
     }
 }
 
@@ -215,10 +207,7 @@ impl Plane {
             folder: self.folder.path().to_path_buf(),
             nodes: self.options.nodes.clone(),
             images: self.options.images.clone(),
-            pod_api_server: self
-                .options
-                .pod_api_server
-                .unwrap_or_else(|| ([127, 0, 0, 1], self.port).into()),
+            pod_api_server: ([127, 0, 0, 1], self.port).into(),
         };
         self.nodes = Some(Nodes::start(runtime.handle(), setup).await?);
         Ok(())

@@ -79,7 +79,8 @@ pub(crate) fn run(arguments: Arguments, context: Context<'_>) -> Result<Exit, Co
         let mut host = arguments.render.host(context.environment)?;
         host.engine.lint = true;
         let mut warnings = Vec::new();
-        let result = lint::lint(&engine, Path::new(path), &values, &options, &mut host, &mut warnings);
+        let result =
+            lint::lint(&engine, Path::new(path), &values, &options, &mut host, &mut warnings);
         super::options::print_warnings(context.ui, &warnings);
         for line in &host.engine.log {
             context.ui.warning(line);

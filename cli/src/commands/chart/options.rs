@@ -8,9 +8,9 @@ use std::path::Path;
 use clap::Args;
 use helm_rs::capabilities::{Capabilities, KubeVersion};
 use helm_rs::chart::{Chart, Limits, Warning};
+use helm_rs::error_chain;
 use helm_rs::gotext::{io_text, quote};
 use helm_rs::values::{Options, ReadError};
-use helm_rs::error_chain;
 
 use crate::cache;
 use crate::commands::Context;

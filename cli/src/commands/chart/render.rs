@@ -68,8 +68,9 @@ fn local_zone(environment: &Environment) -> Zone {
 
 fn entropy() -> Result<[u8; 32], CommandError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| CommandError::new(format_args!("the system gives no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        CommandError::new(format_args!("the system gives no randomness: {error}"))
+    })?;
     Ok(bytes)
 }
 

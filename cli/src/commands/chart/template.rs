@@ -117,8 +117,10 @@ struct Refused {
 impl Refused {
     fn check(&self) -> Result<(), CommandError> {
         if self.validate {
-            return Err(CommandError::new("--validate is not supported: rendering uses no cluster")
-                .hint("validate with: ichor chart template … | kubectl apply --dry-run=server -f -"));
+            return Err(CommandError::new(
+                "--validate is not supported: rendering uses no cluster",
+            )
+            .hint("validate with: ichor chart template … | kubectl apply --dry-run=server -f -"));
         }
         if self.dependency_update {
             return Err(CommandError::new(
@@ -190,7 +192,10 @@ impl Ignored {
     }
 }
 
-pub(crate) fn run(mut arguments: Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    mut arguments: Arguments,
+    mut context: Context<'_>,
+) -> Result<Exit, CommandError> {
     arguments.refused.check()?;
     let post_renderer = arguments
         .post_renderer
@@ -309,7 +314,11 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn print(&self, rendering: &Rendering, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    fn print(
+        &self,
+        rendering: &Rendering,
+        context: &mut Context<'_>,
+    ) -> Result<Exit, CommandError> {
         let mut folder = self.folder();
         let mut manifest = match &mut folder {
             Some(folder) => {
@@ -371,8 +380,8 @@ impl Printer<'_> {
         if self.arguments.show_only.is_empty() {
             return context.ui.result(document);
         }
-        let shown = select_manifests(&document, &self.arguments.show_only)
-            .map_err(CommandError::new)?;
+        let shown =
+            select_manifests(&document, &self.arguments.show_only).map_err(CommandError::new)?;
         context.ui.result(shown)
     }
 

@@ -289,26 +289,27 @@ pub(super) fn callable(name: &[u8], values: &mut [Value]) -> Result<Function, Ca
     let Some((function, args)) = values.split_first_mut() else {
         return Err("call of nil".into());
     };
-    let name = String::from_utf8_lossy(name).into_owned();
     let callee = match function {
         Value::Nil => return Err("call of nil".into()),
         Value::Object(object) => object.function(),
         _ => None,
     };
     let Some(callee) = callee else {
-        let ty = function.type_name();
-        return Err(format!("non-function {name} of type {ty}").into());
+        let args = [Value::string(name), function.type_name().into()];
+        return Err(CallError::new(fmt::sprintf(b"non-function %s of type %s", &args)));
     };
     let signature = callee.signature();
     let (wanted, count) = (signature.params.len(), args.len());
+    let number = |value: usize| Value::int(value as i64);
     if signature.variadic && count + 1 < wanted {
-        let least = wanted - 1;
-        let text = format!("wrong number of args for {name}: got {count} want at least {least}");
-        return Err(text.into());
+        let args = [Value::string(name), number(count), number(wanted - 1)];
+        let format = b"wrong number of args for %s: got %d want at least %d";
+        return Err(CallError::new(fmt::sprintf(format, &args)));
     }
     if !signature.variadic && count != wanted {
-        let text = format!("wrong number of args for {name}: got {count} want {wanted}");
-        return Err(text.into());
+        let args = [Value::string(name), number(count), number(wanted)];
+        let format = b"wrong number of args for %s: got %d want %d";
+        return Err(CallError::new(fmt::sprintf(format, &args)));
     }
     for (index, arg) in args.iter_mut().enumerate() {
         let last = wanted.saturating_sub(1);
@@ -323,7 +324,7 @@ pub(super) fn callable(name: &[u8], values: &mut [Value]) -> Result<Function, Ca
 fn prepare_arg(value: &Value, ty: Type) -> Outcome {
     if matches!(value, Value::Nil) {
         if super::call::can_be_nil(ty) {
-            return Ok(Value::Nil);
+            return Ok(Value::zero(ty));
         }
         return Err(format!("value is nil; should be of type {}", ty.name()).into());
     }

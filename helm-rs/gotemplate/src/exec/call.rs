@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{Builtin, Evaluated, Machine, Result, builtin};
 use crate::function::{CallError, Method};
 use crate::program::{Callee, Id, Node, Run};
-use crate::value::{Kind, List, Type, Value};
+use crate::value::{Kind, Type, Value};
 
 /// The parameters of what is called.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl Machine<'_, '_, '_> {
     pub(super) fn call_method(
         &mut self,
         method: &'static Method,
-        receiver: Value,
+        receiver: &Value,
         node: Id,
         args: Run,
         last: Option<Value>,
@@ -75,7 +75,7 @@ impl Machine<'_, '_, '_> {
         let parameters = Parameters { types: method.params, variadic: method.variadic };
         let mut values = self.take_arguments();
         let outcome = self.arguments(name, parameters, args, last, &mut values).and_then(|_| {
-            let outcome = catch(|| (method.call)(&receiver, &values));
+            let outcome = catch(|| (method.call)(receiver, &values));
             self.finish_call(outcome, node, name).map(Evaluated::plain)
         });
         self.give_arguments(values);
@@ -166,7 +166,7 @@ impl Machine<'_, '_, '_> {
         let value = match node {
             Node::Nil => {
                 if can_be_nil(ty) {
-                    return Ok(Evaluated::NONE);
+                    return Ok(Evaluated::plain(Value::zero(ty)));
                 }
                 return self.fail("cannot assign nil to %s", &[ty.name().into()]);
             }
@@ -222,13 +222,11 @@ impl Machine<'_, '_, '_> {
                 return self.fail("can't handle %s for arg of type %s", &args);
             }
         };
-        match value {
-            Some(value) => Ok(value),
-            None => {
-                let args = [expected.into(), Value::string(program.describe(id))];
-                self.fail("expected %s; found %s", &args)
-            }
+        if let Some(value) = value {
+            return Ok(value);
         }
+        let args = [expected.into(), Value::string(program.describe(id))];
+        self.fail("expected %s; found %s", &args)
     }
 
     /// `validateType`: the value as one of the parameter's type.
@@ -238,7 +236,7 @@ impl Machine<'_, '_, '_> {
         }
         if value.is_invalid() {
             if can_be_nil(ty) {
-                return Ok(Value::Nil);
+                return Ok(Value::zero(ty));
             }
             return self.fail("invalid value; expected %s", &[ty.name().into()]);
         }
@@ -346,7 +344,7 @@ pub(super) fn assign(value: &Value, ty: Type) -> Option<Value> {
             } else if list.ty().element == wanted.element
                 && (is_unnamed(list.ty().name) || is_unnamed(wanted.name))
             {
-                return Some(Value::List(List::new(wanted, list.items().to_vec())));
+                return Some(Value::List(list.retyped(wanted)));
             } else {
                 false
             }

@@ -105,6 +105,8 @@ fn equal_others(first: &Value, second: &Value) -> Result<bool, CallError> {
 fn is_nil(value: &Value) -> bool {
     match value {
         Value::Nil => true,
+        Value::List(list) => list.is_nil(),
+        Value::Map(map) => map.is_nil(),
         Value::Object(object) => object.is_nil(),
         _ => false,
     }

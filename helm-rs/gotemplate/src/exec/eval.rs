@@ -5,6 +5,7 @@ use crate::function::Method;
 use crate::program::{Id, Node, Number, Run, Span};
 use crate::set::MissingKey;
 use crate::value::{Complex, Kind, Type, Value};
+use crate::with_stack;
 
 /// Where a chain of fields starts.
 enum Start {
@@ -43,6 +44,11 @@ impl Machine<'_, '_, '_> {
         Ok(value)
     }
 
+    /// A pipeline in parentheses, which may be deep inside others.
+    fn evaluate_nested(&mut self, id: Id) -> Result<Evaluated> {
+        with_stack(|| self.evaluate_pipe(id).map(Evaluated::plain))
+    }
+
     /// `evalCommand`; `last` is the value of the command before.
     fn evaluate_command(&mut self, id: Id, last: Option<Value>) -> Result<Evaluated> {
         let program = self.program;
@@ -57,7 +63,7 @@ impl Machine<'_, '_, '_> {
             Node::Identifier { .. } => self.evaluate_function(first, id, args.tail(), last),
             Node::Pipe { .. } => {
                 self.not_a_function(args, last.is_some())?;
-                self.evaluate_pipe(first).map(Evaluated::plain)
+                self.evaluate_nested(first)
             }
             Node::Variable { .. } => self.evaluate_variable(first, args, last),
             node => {
@@ -125,7 +131,7 @@ impl Machine<'_, '_, '_> {
                 self.evaluate_fields(Start::Dot, id, names, Run::default(), None)
             }
             Node::Variable { .. } => self.evaluate_variable(id, Run::default(), None),
-            Node::Pipe { .. } => self.evaluate_pipe(id).map(Evaluated::plain),
+            Node::Pipe { .. } => self.evaluate_nested(id),
             Node::Identifier { .. } => self.evaluate_function(id, id, Run::default(), None),
             Node::Chain { .. } => self.evaluate_chain(id, Run::default(), None),
             _ => Ok(Evaluated::NONE),
@@ -177,7 +183,7 @@ impl Machine<'_, '_, '_> {
         };
         let receiver = receiver.value.clone();
         let args = if args.len() > 0 { args.tail() } else { args };
-        self.call_method(method, receiver, node, args, last)
+        self.call_method(method, &receiver, node, args, last)
     }
 
     /// The part of `evalField` that needs no call.

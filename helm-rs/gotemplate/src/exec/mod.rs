@@ -26,6 +26,7 @@ use crate::function::{CallError, Runtime, TextError};
 use crate::program::{Id, Op, Program, Tree};
 use crate::set::{MissingKey, Options, Set};
 use crate::value::{Str, Value};
+use crate::with_stack;
 
 /// Templates inside templates, as Go's `maxExecDepth`.
 const MAX_TEMPLATE_DEPTH: usize = 100_000;
@@ -82,7 +83,7 @@ impl<'s> Scope<'s> {
     }
 
     /// A scope for a text parsed under the set's root name, and its main template.
-    fn with_text(outer: &'s Self, program: Arc<Program>) -> (Self, Template) {
+    fn with_text(outer: &'s Self, program: &Arc<Program>) -> (Self, Template) {
         let mut own = Templates::new();
         // Go's clone has a root template without a text.
         if outer.find(program.name.as_bytes()).is_some() {
@@ -91,7 +92,7 @@ impl<'s> Scope<'s> {
         let mut scope = Self { set: outer.set, own, outer: Some(outer) };
         let mut main = Template { parsed: None };
         for (index, tree) in program.trees.iter().enumerate() {
-            let template = Template { parsed: Some((Arc::clone(&program), index)) };
+            let template = Template { parsed: Some((Arc::clone(program), index)) };
             if tree.name == program.name {
                 main = template.clone();
             }
@@ -240,7 +241,7 @@ fn run_alone(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let Some((program, tree)) = template.tree() else {
-        return Err(scope.incomplete(name));
+        return Err(Scope::incomplete(name));
     };
     let mut machine = Machine {
         scope,
@@ -456,7 +457,7 @@ impl<'s> Machine<'s, '_, '_> {
         let outer = std::mem::replace(&mut self.out, buffer);
         self.shared.waiting_bytes += outer.len();
         self.shared.nested += 1;
-        let result = stacker::maybe_grow(128 << 10, 2 << 20, || body(self));
+        let result = with_stack(|| body(self));
         self.shared.nested -= 1;
         self.shared.waiting_bytes -= outer.len();
         let mut buffer = std::mem::replace(&mut self.out, outer);
@@ -474,7 +475,7 @@ impl Runtime for Machine<'_, '_, '_> {
             let result = match scope.find(name.as_bytes()) {
                 None => Err(scope.no_template(name.as_bytes())),
                 Some(template) => match template.tree() {
-                    None => Err(scope.incomplete(name.as_bytes())),
+                    None => Err(Scope::incomplete(name.as_bytes())),
                     Some((program, tree)) => machine.run_tree(program, tree, data),
                 },
             };
@@ -497,7 +498,7 @@ impl Runtime for Machine<'_, '_, '_> {
                 .set
                 .parse_text(name, text)
                 .map_err(|error| TextError::Parse(error.text().clone()))?;
-            let (scope, main) = Scope::with_text(outer, program);
+            let (scope, main) = Scope::with_text(outer, &program);
             let mut out = std::mem::take(&mut machine.out);
             let shared = &mut *machine.shared;
             let result = run_alone(&scope, &main, name.as_bytes(), data, shared, &mut out);

@@ -13,17 +13,17 @@ impl Scope<'_> {
     pub(super) fn no_template(&self, name: &[u8]) -> Error {
         let args = [Value::string(name), self.set.root_name().clone().into()];
         let text = fmt::sprintf(b"template: no template %q associated with template %q", &args);
-        self.without_place(ErrorKind::NoTemplate, name, text)
+        Self::without_place(ErrorKind::NoTemplate, name, text)
     }
 
     /// What `execute` says about a template without a text.
-    pub(super) fn incomplete(&self, name: &[u8]) -> Error {
+    pub(super) fn incomplete(name: &[u8]) -> Error {
         let args = [Value::string(name), Value::string(name)];
         let text = fmt::sprintf(b"template: %s: %q is an incomplete or empty template", &args);
-        self.without_place(ErrorKind::Exec, name, text)
+        Self::without_place(ErrorKind::Exec, name, text)
     }
 
-    fn without_place(&self, kind: ErrorKind, name: &[u8], text: Vec<u8>) -> Error {
+    fn without_place(kind: ErrorKind, name: &[u8], text: Vec<u8>) -> Error {
         Error::new(Details { kind, text: text.into(), template: Str::from(name), place: None })
     }
 }

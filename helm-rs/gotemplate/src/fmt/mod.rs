@@ -83,7 +83,10 @@ pub fn append_printf(out: &mut Vec<u8>, format: &[u8], args: &[Value]) {
 pub fn append_printable(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Nil => out.extend_from_slice(b"<no value>"),
-        Value::Object(_) => Printer::new(out).print_pointee(value, true),
+        Value::Object(object) => match object.addressed_string() {
+            Some(text) => out.extend_from_slice(text.as_bytes()),
+            None => Printer::new(out).print_pointee(value, true),
+        },
         _ => append_value(out, value),
     }
 }

@@ -6,6 +6,7 @@
 use bstr::ByteSlice;
 
 use crate::fmt;
+use crate::program::count_newlines;
 use crate::strconv::{decode_rune, is_letter_or_digit};
 use crate::value::{IntKind, Value};
 
@@ -173,7 +174,7 @@ impl<'t> Lexer<'t> {
     /// Counts the lines that were passed without [`Lexer::bump`].
     fn count_lines(&mut self) {
         let passed = self.text.get(self.start..self.at).unwrap_or_default();
-        self.line += passed.iter().filter(|&&b| b == b'\n').count() as u32;
+        self.line += count_newlines(passed);
     }
 
     fn ignore(&mut self) {

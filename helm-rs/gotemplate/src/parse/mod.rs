@@ -18,6 +18,7 @@ use crate::fmt;
 use crate::program::{Callee, Id, Node, Op, Program, Run, Span, Tree};
 use crate::strconv;
 use crate::value::{Str, Value};
+use crate::with_stack;
 
 /// Control structures inside each other beyond this are refused. Go has no such limit; it
 /// only protects memory.
@@ -108,11 +109,6 @@ impl Control {
 }
 
 type Result<T> = std::result::Result<T, Error>;
-
-/// Runs `body`, on more stack when little is left.
-fn with_stack<T>(body: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(128 << 10, 2 << 20, body)
-}
 
 // Tokens, with up to three pushed back.
 impl Parser<'_> {

@@ -3,9 +3,10 @@
 use super::lexer::{Kind, Token};
 use super::number::parse_number;
 use super::tree::starts_operand;
-use super::{Parser, Result, with_stack};
+use super::{Parser, Result};
 use crate::program::{Id, Node, Run, Span};
 use crate::value::{Str, Value};
+use crate::with_stack;
 
 /// Go's `maxStackDepth` for parentheses.
 const MAX_PARENTHESES: u32 = 10_000;

@@ -194,14 +194,13 @@ fn unescape(inner: &[u8], quote: u8) -> Result<Vec<u8>, SyntaxError> {
 /// When the text is empty, starts with the quote, or has an escape that Go does not know.
 pub fn unquote_char(text: &[u8], quote: u8) -> Result<(u32, bool, &[u8]), SyntaxError> {
     match text {
-        [] => Err(SyntaxError),
+        [] | [b'\\'] => Err(SyntaxError),
         [first, ..] if *first == quote && matches!(quote, b'\'' | b'"') => Err(SyntaxError),
         [first, ..] if *first >= 0x80 => {
             let (c, size) = decode_rune(text);
             Ok((c, true, text.get(size..).unwrap_or_default()))
         }
         [b'\\', escape, tail @ ..] => unescape_one(*escape, tail, quote),
-        [b'\\'] => Err(SyntaxError),
         [first, tail @ ..] => Ok((u32::from(*first), false, tail)),
     }
 }

@@ -15,7 +15,7 @@ mod string;
 mod types;
 
 use std::any::Any;
-use std::cell::{OnceCell, Ref, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -74,11 +74,11 @@ impl Int {
 #[derive(Clone)]
 pub struct List {
     ty: &'static ListType,
-    storage: Rc<Items>,
+    storage: Rc<Storage>,
 }
 
 /// The storage of a [`List`].
-struct Items {
+struct Storage {
     items: Box<[Value]>,
     /// The items once they have been sorted. Sorted again they stay the same, so one place is
     /// enough, and whoever still reads the old order keeps it.
@@ -86,23 +86,38 @@ struct Items {
     nil: bool,
 }
 
+impl Drop for Storage {
+    fn drop(&mut self) {
+        // The sorted items are strings.
+        let items = std::mem::take(&mut self.items);
+        release(items, |items, pending| pending.extend(items));
+    }
+}
+
 impl List {
     /// A slice of the given type. The items must be of its element type.
     pub fn new(ty: &'static ListType, items: impl Into<Box<[Value]>>) -> Self {
-        let storage = Items { items: items.into(), sorted: OnceCell::new(), nil: false };
+        let storage = Storage { items: items.into(), sorted: OnceCell::new(), nil: false };
         Self { ty, storage: Rc::new(storage) }
     }
 
     /// Go's nil slice: empty, but `null` in JSON and not deeply equal to an empty one.
     /// `concat` of nothing and `rest` of an empty list are such.
     pub fn nil(ty: &'static ListType) -> Self {
-        let storage = Items { items: Box::default(), sorted: OnceCell::new(), nil: true };
+        let storage = Storage { items: Box::default(), sorted: OnceCell::new(), nil: true };
         Self { ty, storage: Rc::new(storage) }
     }
 
     /// Whether it is Go's nil slice.
     pub fn is_nil(&self) -> bool {
         self.storage.nil
+    }
+
+    /// The same storage under another Go type with the same element type, as Go's
+    /// conversion from a named slice type.
+    #[must_use]
+    pub fn retyped(&self, ty: &'static ListType) -> Self {
+        Self { ty, storage: Rc::clone(&self.storage) }
     }
 
     /// An `[]interface {}`.
@@ -147,6 +162,45 @@ impl List {
     }
 }
 
+/// How deep lists and maps are dropped by recursion before the rest is put off.
+const RELEASE_DEPTH: u32 = 64;
+
+/// What is being dropped on this thread.
+#[derive(Default)]
+struct Release {
+    depth: Cell<u32>,
+    pending: RefCell<Vec<Value>>,
+}
+
+thread_local! {
+    static RELEASE: Release = Release::default();
+}
+
+/// Drops what a list or map holds. Nesting has no bound, as templates can nest in a loop, so
+/// beyond some depth the values go to a queue that the outermost call empties.
+fn release<T>(contents: T, put_off: impl FnOnce(T, &mut Vec<Value>)) {
+    // While the thread ends there is no queue any more; then it is plain recursion.
+    let _ = RELEASE.try_with(|state| {
+        let depth = state.depth.get();
+        if depth >= RELEASE_DEPTH {
+            put_off(contents, &mut state.pending.borrow_mut());
+            return;
+        }
+        state.depth.set(depth + 1);
+        drop(contents);
+        state.depth.set(depth);
+        if depth > 0 {
+            return;
+        }
+        loop {
+            let Some(next) = state.pending.borrow_mut().pop() else { return };
+            state.depth.set(1);
+            drop(next);
+            state.depth.set(0);
+        }
+    });
+}
+
 /// The storage of a [`Map`]: keys in Go's order (bytes), which is how templates range
 /// over maps and print them.
 pub type Entries = BTreeMap<Str, Value>;
@@ -155,25 +209,37 @@ pub type Entries = BTreeMap<Str, Value>;
 #[derive(Clone)]
 pub struct Map {
     ty: &'static MapType,
-    entries: Rc<RefCell<Entries>>,
+    storage: Rc<MapStorage>,
+}
+
+/// The storage of a [`Map`].
+struct MapStorage {
+    entries: RefCell<Entries>,
     nil: bool,
+}
+
+impl Drop for MapStorage {
+    fn drop(&mut self) {
+        let entries = std::mem::take(self.entries.get_mut());
+        release(entries, |entries, pending| pending.extend(entries.into_values()));
+    }
 }
 
 impl Map {
     /// A map of the given type. The values must be of its element type.
     pub fn new(ty: &'static MapType, entries: Entries) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(entries)), nil: false }
+        Self { ty, storage: Rc::new(MapStorage { entries: RefCell::new(entries), nil: false }) }
     }
 
     /// Go's nil map: empty, `null` in JSON, and writing to it panics in Go, so whoever
-    /// writes checks [`Map::is_nil`] first. `fromYaml ""` is one.
+    /// writes checks [`Map::is_nil`] first. `fromJson "null"` is one.
     pub fn nil(ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::default(), nil: true }
+        Self { ty, storage: Rc::new(MapStorage { entries: RefCell::default(), nil: true }) }
     }
 
     /// Whether it is Go's nil map.
-    pub const fn is_nil(&self) -> bool {
-        self.nil
+    pub fn is_nil(&self) -> bool {
+        self.storage.nil
     }
 
     /// A `map[string]interface {}`.
@@ -190,55 +256,55 @@ impl Map {
     /// conversion `map[string]interface{}(values)`.
     #[must_use]
     pub fn retyped(&self, ty: &'static MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries), nil: self.nil }
+        Self { ty, storage: Rc::clone(&self.storage) }
     }
 
     /// The value under `key`.
     pub fn get(&self, key: &[u8]) -> Option<Value> {
-        self.entries.borrow().get(key).cloned()
+        self.storage.entries.borrow().get(key).cloned()
     }
 
     /// Sets `key`, for every holder of this map.
     ///
     /// Never call it while entries of the same map are borrowed: collect first, then set.
     pub fn set(&self, key: Str, value: Value) {
-        self.entries.borrow_mut().insert(key, value);
+        self.storage.entries.borrow_mut().insert(key, value);
     }
 
     /// Removes `key`, for every holder of this map.
     pub fn remove(&self, key: &[u8]) -> Option<Value> {
-        self.entries.borrow_mut().remove(key)
+        self.storage.entries.borrow_mut().remove(key)
     }
 
     /// The entries, for reading. The borrow must end before anything may change the map:
     /// never call into a template while holding it.
     pub fn entries(&self) -> Ref<'_, Entries> {
-        self.entries.borrow()
+        self.storage.entries.borrow()
     }
 
     /// The entries, for writing, under the same rule.
     pub fn entries_mut(&self) -> RefMut<'_, Entries> {
-        self.entries.borrow_mut()
+        self.storage.entries.borrow_mut()
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.entries.borrow().len()
+        self.storage.entries.borrow().len()
     }
 
     /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().is_empty()
+        self.storage.entries.borrow().is_empty()
     }
 
     /// Whether both are the same storage.
     pub fn same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.entries, &other.entries)
+        Rc::ptr_eq(&self.storage, &other.storage)
     }
 
     /// A number that tells storages apart for as long as they live.
     pub fn id(&self) -> usize {
-        Rc::as_ptr(&self.entries).addr()
+        Rc::as_ptr(&self.storage).addr()
     }
 }
 
@@ -274,6 +340,12 @@ pub trait Object: Any {
         None
     }
 
+    /// What an action prints of a struct that Go can address and whose pointer type is a
+    /// `fmt.Stringer`, such as a field of a pointed-to struct; `%v` prints its structure.
+    fn addressed_string(&self) -> Option<Str> {
+        None
+    }
+
     /// For a named type over a basic kind, the value as that plain kind.
     fn underlying(&self) -> Option<Value> {
         None
@@ -281,6 +353,12 @@ pub trait Object: Any {
 
     /// What `encoding/json` makes of it, as plain values; `None` when it cannot marshal.
     fn to_json(&self) -> Option<Value> {
+        None
+    }
+
+    /// For a struct without a marshaller of its own: what `encoding/json` writes, in the order of
+    /// the fields' declaration. Comes before [`Object::to_json`].
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         None
     }
 

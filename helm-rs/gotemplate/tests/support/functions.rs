@@ -16,8 +16,8 @@ pub(crate) fn functions() -> FunctionMap {
         ("add", Function::new(|a: i64, b: i64| a.wrapping_add(b))),
         ("up", Function::new(|text: Str| upper(&text))),
         ("echo", Function::new(|value: Value| value)),
-        ("strs", Function::new(|parts: Rest<Str>| join("+", &parts.0))),
-        ("join2", Function::new(|by: Str, parts: Rest<Str>| join(&by.to_text(), &parts.0))),
+        ("strs", Function::new(|parts: Rest<Str>| join(b"+", &parts.0))),
+        ("join2", Function::new(|by: Str, parts: Rest<Str>| join(by.as_bytes(), &parts.0))),
         ("list", Function::new(|items: Rest<Value>| List::any(items.0))),
         ("strlist", Function::new(|items: Rest<Str>| Strings(List::strings(items.0)))),
         ("dict", Function::new(dict)),
@@ -33,7 +33,7 @@ pub(crate) fn functions() -> FunctionMap {
         ("boom", Function::new(|| Err::<Str, CallError>("boom!".into()))),
         ("nilfn", Function::new(|| Value::Nil)),
         ("three", Function::new(|| 3i64)),
-        ("mss", Function::new(|| map_of_strings())),
+        ("mss", Function::new(map_of_strings)),
         ("set", set()),
         ("typeOf", Function::new(|value: Value| value.type_name().to_owned())),
         ("getfn", Function::new(|| callable(false))),
@@ -66,9 +66,9 @@ fn upper(text: &Str) -> Str {
     Str::from(out)
 }
 
-fn join(separator: &str, parts: &[Str]) -> Str {
+fn join(separator: &[u8], parts: &[Str]) -> Str {
     let parts: Vec<&[u8]> = parts.iter().map(Str::as_bytes).collect();
-    Str::from(parts.join(separator.as_bytes()))
+    Str::from(parts.join(separator))
 }
 
 fn dict(items: Rest<Value>) -> Map {
@@ -88,7 +88,7 @@ fn map_of_strings() -> Map {
 fn set() -> Function {
     let params = vec![Type::Map(&MAP_ANY), Type::String, Type::Any];
     Function::with_signature(Signature { params, variadic: false }, |_, args| match args {
-        [Value::Map(map), Value::String(key), value] => {
+        [Value::Map(map), Value::String(key), value] if !map.is_nil() => {
             map.set(key.clone(), value.clone());
             Ok(args[0].clone())
         }

@@ -4,6 +4,12 @@
 //! expectations reads the same notation into Go values.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::needless_pass_by_value,
+    reason = "a broken case file must stop the test; functions have the types of Go's"
+)]
 
 pub(crate) mod functions;
 pub(crate) mod objects;

@@ -6,8 +6,10 @@ use std::rc::Rc;
 use gotemplate::value::{IntKind, MapType};
 use gotemplate::{CallError, Kind, Method, Object, Str, Type, Value};
 
+type Maker = fn() -> Value;
+
 /// The words for objects in the notation.
-pub(crate) const NAMES: [(&str, fn() -> Value); 3] =
+pub(crate) const NAMES: [(&str, Maker); 3] =
     [("obj()", obj), ("nilobj()", nil_obj), ("named()", named)];
 
 fn obj() -> Value {

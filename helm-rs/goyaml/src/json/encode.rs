@@ -80,7 +80,9 @@ fn write_node<S: Source>(
         }
         Node::String(text) => write_string(out, text.as_ref(), style.escape_html),
         Node::Seq(items) if items.is_empty() => out.extend_from_slice(b"[]"),
-        Node::Map(entries) if entries.is_empty() => out.extend_from_slice(b"{}"),
+        Node::Map(entries) | Node::Struct(entries) if entries.is_empty() => {
+            out.extend_from_slice(b"{}");
+        }
         Node::Seq(items) => {
             check_size(open.len(), out.len())?;
             out.push(b'[');
@@ -93,6 +95,11 @@ fn write_node<S: Source>(
             }
             out.push(b'{');
             open.push(Open::Map(entries.into_iter()));
+        }
+        Node::Struct(fields) => {
+            check_size(open.len(), out.len())?;
+            out.push(b'{');
+            open.push(Open::Map(fields.into_iter()));
         }
     }
     Ok(())

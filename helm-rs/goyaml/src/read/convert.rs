@@ -61,10 +61,14 @@ fn unsupported(value: f64) -> Error {
 /// Refuses keys that have no string form (null, and integers above `i64`) and trees that are too
 /// deep. What a later value of the same key replaces does not count for Go.
 fn check(tape: &[Item<'_>], too_deep: bool, limits: &Limits) -> Result<(), Error> {
-    let mut open: Vec<(usize, usize)> = vec![(0, 1)];
+    // Keys, values and their depths, in the order in which Go's maps most often have them.
+    let mut open: Vec<(Option<usize>, usize, usize)> = vec![(None, 0, 1)];
     let mut bracket = None;
     let mut number = None;
-    while let Some((at, depth)) = open.pop() {
+    while let Some((key, at, depth)) = open.pop() {
+        if let Some(key) = key {
+            check_key(tape, key, at)?;
+        }
         let (is_map, end) = match tape.get(at) {
             Some(Item::Seq { end }) => (false, *end),
             Some(Item::Map { end }) => (true, *end),
@@ -80,13 +84,12 @@ fn check(tape: &[Item<'_>], too_deep: bool, limits: &Limits) -> Result<(), Error
         let from = open.len();
         if is_map {
             for (key, value) in tape::live_entries(tape, at + 1, end) {
-                check_key(tape, key, value)?;
-                open.push((value, depth + 1));
+                open.push((Some(key), value, depth + 1));
             }
         } else {
             let mut item = at + 1;
             while item < end {
-                open.push((item, depth + 1));
+                open.push((None, item, depth + 1));
                 item = tape::next(tape, item);
             }
         }

@@ -270,12 +270,14 @@ impl<'t> Decoder<'_, 't> {
         }
     }
 
-    /// Notes a key that the innermost map has already.
-    fn check_unique(&mut self, key: usize, line: usize) {
-        let Some(identity) = self.tape.get(key).and_then(Item::identity) else { return };
+    /// Notes an entry at `start` whose key the innermost map has already.
+    fn check_unique(&mut self, start: usize, line: usize) {
+        let Some(identity) = self.tape.get(start).and_then(Item::identity) else { return };
         if self.seen.last_mut().is_some_and(|keys| !keys.insert(identity)) {
-            let key = tape::go_syntax(&self.tape, key);
+            let key = tape::go_syntax(&self.tape, start);
             self.parts.push(format!("line {}: key {key} already set in map", line + 1));
+            // The first value stays, which errors that show the map tell.
+            self.tape.truncate(start);
         }
     }
 

@@ -101,6 +101,26 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
+/// `strconv.ParseFloat(text, 64)` of a text that begins with a point. Unlike other numbers, which
+/// go-yaml strips of underscores first, it may have them between digits only.
+pub(crate) fn parse_fraction(text: &str) -> Option<f64> {
+    let mut behind = 0;
+    let separated = text.bytes().chain([0]).all(|byte| {
+        let good = match (behind, byte) {
+            (b'_', _) => byte.is_ascii_digit(),
+            (_, b'_') => behind.is_ascii_digit(),
+            _ => true,
+        };
+        behind = byte;
+        good
+    });
+    if !separated {
+        return None;
+    }
+    let plain = text.replace('_', "");
+    is_decimal_float(&plain).then(|| parse_float(&plain)).flatten()
+}
+
 /// The shortest decimal digits of a number and the power of ten of the first one.
 struct Shortest {
     negative: bool,

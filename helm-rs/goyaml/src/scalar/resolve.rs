@@ -112,8 +112,7 @@ fn resolve_for(tag: Option<Tag>, text: &[u8], schema: Schema) -> Resolved {
         b'.' => word(text, schema).unwrap_or_else(|| {
             std::str::from_utf8(text)
                 .ok()
-                .filter(|text| number::is_decimal_float(text))
-                .and_then(number::parse_float)
+                .and_then(number::parse_fraction)
                 .map_or(Resolved::Str, Resolved::Float)
         }),
         b'+' | b'-' | b'0'..=b'9' => word(text, schema).unwrap_or_else(|| {

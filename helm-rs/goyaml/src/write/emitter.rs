@@ -148,7 +148,9 @@ impl Emitter {
     ) -> Result<(), L::Error> {
         match node {
             Node::Seq(items) if items.is_empty() => self.write_indicator(b"[]", true, false),
-            Node::Map(entries) if entries.is_empty() => self.write_indicator(b"{}", true, false),
+            Node::Map(entries) | Node::Struct(entries) if entries.is_empty() => {
+                self.write_indicator(b"{}", true, false);
+            }
             Node::Seq(items) => {
                 let outer = self.indent;
                 // v2 does not indent a sequence below its key.
@@ -162,6 +164,14 @@ impl Emitter {
                 self.increase_indent(false);
                 sort_entries(&mut entries, self.dialect);
                 open.push(Open::Map { entries: entries.into_iter(), outer });
+            }
+            Node::Struct(mut fields) => {
+                let outer = self.indent;
+                self.increase_indent(false);
+                if self.dialect == Dialect::V2 {
+                    sort_entries(&mut fields, self.dialect);
+                }
+                open.push(Open::Map { entries: fields.into_iter(), outer });
             }
             leaf => leaves.scalar(self, leaf, place)?,
         }

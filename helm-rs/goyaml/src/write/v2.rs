@@ -61,7 +61,12 @@ impl<S: Source> Leaves<S> for Direct {
 
     fn scalar(&mut self, out: &mut Emitter, node: Node<S>, place: Place) -> Result<(), Stop> {
         match node {
-            Node::Null | Node::NilSeq | Node::NilMap | Node::Seq(_) | Node::Map(_) => {
+            Node::Null
+            | Node::NilSeq
+            | Node::NilMap
+            | Node::Seq(_)
+            | Node::Map(_)
+            | Node::Struct(_) => {
                 out.word(b"null");
             }
             Node::Bool(true) => out.word(b"true"),

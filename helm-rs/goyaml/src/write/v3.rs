@@ -22,7 +22,7 @@ impl<S: Source> Leaves<S> for Pretty {
 
     fn scalar(&mut self, out: &mut Emitter, node: Node<S>, place: Place) -> Result<(), Error> {
         match node {
-            Node::Null | Node::Seq(_) | Node::Map(_) => out.word(b"null"),
+            Node::Null | Node::Seq(_) | Node::Map(_) | Node::Struct(_) => out.word(b"null"),
             Node::NilSeq => out.word(b"[]"),
             Node::NilMap => out.word(b"{}"),
             Node::Bool(true) => out.word(b"true"),

@@ -107,9 +107,7 @@ fn has_bad_escape(text: &str) -> bool {
     let bytes = text.as_bytes();
     (0..bytes.len()).any(|at| {
         bytes.get(at) == Some(&b'%')
-            && !bytes
-                .get(at + 1..at + 3)
-                .is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit))
+            && !bytes.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit))
     })
 }
 

@@ -71,9 +71,8 @@ fn api_version(metadata: &Metadata) -> Option<String> {
 
 fn is_text(untyped: &Value, key: &str) -> Option<String> {
     let value = untyped.get(key)?;
-    (value.as_str().is_none()).then(|| {
-        format!("{key} should be of type string but it's of type {}", value.type_name())
-    })
+    (value.as_str().is_none())
+        .then(|| format!("{key} should be of type string but it's of type {}", value.type_name()))
 }
 
 fn version(metadata: &Metadata) -> Option<String> {

@@ -119,8 +119,12 @@ fn unpack(path: &Path, limits: &Limits) -> Result<(tempfile::TempDir, PathBuf), 
     let definition = files.iter().find(|file| file.name == "Chart.yaml");
     let name = definition
         .and_then(|file| goyaml::from_yaml(&file.data, &goyaml::Limits::default()).ok())
-        .and_then(|value| value.get("name").and_then(goyaml::Value::as_str).map(ToString::to_string))
-        .filter(|name| !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..")
+        .and_then(|value| {
+            value.get("name").and_then(goyaml::Value::as_str).map(ToString::to_string)
+        })
+        .filter(|name| {
+            !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".."
+        })
         .ok_or(Error::NoName)?;
     let folder = temporary.path().join(name);
     fs::create_dir_all(&folder).map_err(fail)?;

@@ -82,7 +82,11 @@ fn path_segment(name: &str) -> Vec<String> {
 }
 
 fn too_long(name: &str, limit: usize) -> Vec<String> {
-    if name.len() > limit { vec![format!("must be no more than {limit} bytes")] } else { Vec::new() }
+    if name.len() > limit {
+        vec![format!("must be no more than {limit} bytes")]
+    } else {
+        Vec::new()
+    }
 }
 
 fn is_label(text: &str) -> bool {

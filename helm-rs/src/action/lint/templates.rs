@@ -140,10 +140,9 @@ pub(super) fn check(
 fn manifests(linter: &mut Linter, name: &str, text: &BString, options: &Options) -> bool {
     linter.rule(Severity::Warning, name, indentation(text));
     for document in documents(text) {
-        let object = document
-            .and_then(|document| {
-                decode_target(document, &OBJECT).map_err(|error| crate::error_chain(&error))
-            });
+        let object = document.and_then(|document| {
+            decode_target(document, &OBJECT).map_err(|error| crate::error_chain(&error))
+        });
         let object = match object {
             Ok(Some(object)) => object,
             Ok(None) => continue,
@@ -252,7 +251,10 @@ fn selector(kind: &str, name: &str, text: &[u8]) -> Option<String> {
     let needs = matches!(kind, "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet");
     let has = text.contains_str("matchLabels") || text.contains_str("matchExpressions");
     (needs && !has).then(|| {
-        format!("a {kind} must contain matchLabels or matchExpressions, and {} does not", quote(name))
+        format!(
+            "a {kind} must contain matchLabels or matchExpressions, and {} does not",
+            quote(name)
+        )
     })
 }
 
@@ -279,7 +281,5 @@ fn list_annotations(kind: &str, text: &[u8]) -> Option<String> {
         .filter_map(|item| child(item, "metadata")?.into_map())
         .filter_map(|metadata| child(&metadata, "annotations")?.into_map())
         .any(|annotations| annotations.contains_key("helm.sh/resource-policy"))
-        .then(|| {
-            "Annotation 'helm.sh/resource-policy' within List objects are ignored".to_owned()
-        })
+        .then(|| "Annotation 'helm.sh/resource-policy' within List objects are ignored".to_owned())
 }

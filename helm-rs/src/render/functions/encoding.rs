@@ -27,10 +27,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
         }),
     );
 
-    functions.insert(
-        "toJson",
-        Function::new(|value: Value| json::to_json(Json(value)).unwrap_or_default()),
-    );
+    functions.insert("toJson", Function::new(|value: Value| or_empty(json::to_json(Json(value)))));
     functions.insert(
         "mustToJson",
         Function::new(|value: Value| {
@@ -39,9 +36,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
     );
     functions.insert(
         "toPrettyJson",
-        Function::new(|value: Value| {
-            json::to_json_indent(Json(value), "", "  ").unwrap_or_default()
-        }),
+        Function::new(|value: Value| or_empty(json::to_json_indent(Json(value), "", "  "))),
     );
     functions.insert(
         "mustToPrettyJson",
@@ -91,13 +86,25 @@ fn json_error(error: &json::Error) -> CallError {
     }
 }
 
-/// One line break less; empty for an error.
-fn without_line_break(text: Result<String, goyaml::Error>) -> String {
-    let mut text = text.unwrap_or_default();
+/// The text; empty for an error of Go's. A bound that Go does not have ends the call.
+fn or_empty(text: Result<String, json::Error>) -> Result<String, CallError> {
+    match text {
+        Err(error @ json::Error::Output { .. }) => Err(json_error(&error)),
+        text => Ok(text.unwrap_or_default()),
+    }
+}
+
+/// One line break less; empty for an error, under the same rule.
+fn without_line_break(text: Result<String, goyaml::Error>) -> Result<String, CallError> {
+    let mut text = match text {
+        Err(goyaml::Error::Marshaling(error)) => or_empty(Err(error))?,
+        Err(error) if error.is_limit() => return Err(CallError::from(error.to_string())),
+        text => text.unwrap_or_default(),
+    };
     if text.ends_with('\n') {
         text.pop();
     }
-    text
+    Ok(text)
 }
 
 /// Helm's `fromJSON`: what could be read stays when there is an error.

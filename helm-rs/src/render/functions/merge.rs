@@ -114,16 +114,17 @@ impl Merger {
             {
                 return Err(Failure::Returned(DIFFERENT_TYPES));
             }
+            // Mergo asks the old element whether it is nil, which a string cannot be asked.
+            (Some(_), Value::List(_) | Value::Bytes(_)) if into.ty().element == Type::String => {
+                let message = "reflect: call of reflect.Value.IsNil on string Value";
+                return Err(Failure::Thrown(CallError::new(message)));
+            }
             _ => {}
         }
         // Emptiness counts after the merge: an empty map that was filled is kept.
         let kept = present.filter(|present| !is_empty(present));
         match (&kept, &value) {
-            (Some(_), Value::List(_) | Value::Bytes(_)) => {
-                if self.overwrite {
-                    assign(into, key, value)?;
-                }
-            }
+            (Some(_), Value::List(_) | Value::Bytes(_)) if !self.overwrite => {}
             (Some(Value::Map(_)), Value::Map(_)) => {}
             (Some(_), _) if !self.overwrite => {}
             _ => assign(into, key, value)?,
@@ -139,9 +140,16 @@ fn assign(into: &Map, key: Str, value: Value) -> Result<(), CallError> {
             into.set(key, value);
             Ok(())
         }
-        (element, _) => Err(CallError::from(format!(
-            "reflect.Value.SetMapIndex: value of type interface {{}} is not assignable to type {}",
-            element.name()
-        ))),
+        (element, value) => {
+            // Mergo sets slices as such and everything else as the interface that it was in.
+            let found = match value {
+                Value::List(_) | Value::Bytes(_) => value.type_name(),
+                _ => "interface {}",
+            };
+            Err(CallError::from(format!(
+                "reflect.Value.SetMapIndex: value of type {found} is not assignable to type {}",
+                element.name()
+            )))
+        }
     }
 }

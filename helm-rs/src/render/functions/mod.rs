@@ -33,7 +33,7 @@ mod numbers;
 mod paths;
 mod random;
 mod reflection;
-mod regex;
+pub(crate) mod regex;
 mod semver;
 mod strings;
 mod text;

@@ -17,24 +17,27 @@ pub(super) fn abbrev(width: i64, text: Str) -> Str {
 /// Sprig's `abbrevboth`.
 pub(super) fn abbrev_both(left: i64, right: i64, text: Str) -> Str {
     match usize::try_from(right) {
-        Ok(width @ 4..) if left <= 0 || width >= 7 => {
-            abbreviate(text, usize::try_from(left).unwrap_or(0), width)
-        }
+        Ok(width @ 4..) if left <= 0 || width >= 7 => abbreviate(text, left, width),
         _ => text,
     }
 }
 
 /// `AbbreviateFull`: at most `width` bytes with an ellipsis for what was cut off on the
 /// right, and on the left when `offset` is beyond the fourth byte.
-fn abbreviate(text: Str, offset: usize, width: usize) -> Str {
+fn abbreviate(text: Str, offset: i64, width: usize) -> Str {
     const MARK: &[u8] = b"...";
     let length = text.len();
     if length <= width {
         return text;
     }
     let keep = width.saturating_sub(MARK.len());
-    let offset = offset.min(length);
-    let offset = if length - offset < keep { length - keep } else { offset };
+    // Go's arithmetic wraps, so the smallest offset counts as a large one.
+    let after = (length as i64).wrapping_sub(offset.min(length as i64));
+    let offset = if after < keep as i64 {
+        length - keep
+    } else {
+        usize::try_from(offset).unwrap_or(0).min(length)
+    };
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     if offset <= 4 {
         return [part(0, keep), MARK].concat().into();

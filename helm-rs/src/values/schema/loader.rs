@@ -55,7 +55,7 @@ fn load_file(url: &str) -> Result<Json, Box<dyn Error>> {
     Ok(super::parse(&text)?)
 }
 
-fn percent_decode(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

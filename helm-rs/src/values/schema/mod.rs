@@ -7,14 +7,16 @@
 //! A schema may refer to files, as in Helm; references to the network are refused, where Helm
 //! would fetch them.
 
+mod formats;
 mod loader;
+mod quick;
 mod report;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
@@ -46,7 +48,7 @@ pub struct SchemaError {
 #[derive(Default)]
 pub struct SchemaCache {
     /// By address of the text, which the entry keeps alive.
-    compiled: HashMap<usize, (Arc<[u8]>, Arc<Compiled>)>,
+    compiled: HashMap<usize, Compiled>,
 }
 
 impl std::fmt::Debug for SchemaCache {
@@ -82,7 +84,7 @@ pub fn validate_schema(
     values: &Map,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), String> {
-    Compiled::new(schema, warnings).validate(values)
+    Compiled::new(Arc::from(schema)).validate(values, warnings)
 }
 
 fn validate_tree(
@@ -93,7 +95,7 @@ fn validate_tree(
     report: &mut String,
 ) {
     if let Some(schema) = &chart.schema
-        && let Err(text) = cache.get(schema, warnings).validate(values)
+        && let Err(text) = cache.get(schema).validate(values, warnings)
     {
         report.push_str(chart.name());
         report.push_str(":\n");
@@ -114,53 +116,71 @@ fn validate_tree(
 }
 
 impl SchemaCache {
-    fn get(&mut self, schema: &Arc<[u8]>, warnings: &mut Vec<Warning>) -> Arc<Compiled> {
+    fn get(&mut self, schema: &Arc<[u8]>) -> &Compiled {
         let address = schema.as_ptr() as usize;
-        let entry = self
-            .compiled
-            .entry(address)
-            .or_insert_with(|| (Arc::clone(schema), Arc::new(Compiled::new(schema, warnings))));
-        Arc::clone(&entry.1)
+        self.compiled.entry(address).or_insert_with(|| Compiled::new(Arc::clone(schema)))
     }
 }
 
-/// A compiled schema, or why it cannot be compiled.
-struct Compiled(Result<(boon::Schemas, boon::SchemaIndex), String>);
+/// A schema, compiled when it is needed.
+struct Compiled {
+    /// The text, and what it says if it uses only common keywords.
+    text: Arc<[u8]>,
+    common: Option<Json>,
+    schema: OnceLock<Result<Schema, String>>,
+}
+
+struct Schema {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+    /// The schema as it was read.
+    document: Json,
+}
 
 impl Compiled {
-    fn new(schema: &[u8], warnings: &mut Vec<Warning>) -> Self {
-        let compile = || compile(schema);
-        // A schema that is one long line of brackets must not exhaust the stack.
-        let brackets = schema.iter().filter(|b| matches!(b, b'{' | b'[')).count();
-        let (result, mut notes) = on_deep_stack(brackets > DEEP * DEEP, compile);
-        warnings.append(&mut notes);
-        Self(result)
+    fn new(text: Arc<[u8]>) -> Self {
+        let document = serde_json::from_slice(&text).ok();
+        let common = document.filter(quick::is_common);
+        Self { text, common, schema: OnceLock::new() }
     }
 
-    fn validate(&self, values: &Map) -> Result<(), String> {
-        let (schemas, index) = self.0.as_ref().map_err(Clone::clone)?;
-        let depth = depth(values);
+    /// Validates and leaves what is noted on the way in `warnings`.
+    fn validate(&self, values: &Map, warnings: &mut Vec<Warning>) -> Result<(), String> {
+        if self.common.as_ref().is_some_and(|schema| quick::is_surely_valid(schema, values)) {
+            return Ok(());
+        }
+        let schema = self.schema.get_or_init(|| {
+            // A schema that is one long line of brackets must not exhaust the stack.
+            let brackets = self.text.iter().filter(|b| matches!(b, b'{' | b'[')).count();
+            let (result, notes) = on_deep_stack(brackets > DEEP * DEEP, || compile(&self.text));
+            warnings.extend(notes);
+            result
+        });
+        let schema = schema.as_ref().map_err(Clone::clone)?;
         let run = || {
             let values = to_json_map(values);
-            schemas.validate(&values, *index).map_err(|error| report::validation(&error))
+            let result = schema.schemas.validate(&values, schema.index);
+            result.map_err(|error| report::validation(&error, &schema.document))
         };
-        on_deep_stack(depth > DEEP, || caught(run).and_then(|result| result))
+        on_deep_stack(depth(values) > DEEP, || caught(run).and_then(|result| result))
     }
 }
 
 /// Compiles on this stack and returns what was noted on the way.
-fn compile(schema: &[u8]) -> (Result<(boon::Schemas, boon::SchemaIndex), String>, Vec<Warning>) {
+fn compile(schema: &[u8]) -> (Result<Schema, String>, Vec<Warning>) {
     let notes = Rc::new(RefCell::new(Vec::new()));
     let result = caught(|| {
-        let schema = parse(schema)?;
+        let document = parse(schema)?;
         let mut compiler = boon::Compiler::new();
+        formats::register(&mut compiler);
         compiler.use_loader(Box::new(Loader { notes: Rc::clone(&notes) }));
         let mut schemas = boon::Schemas::new();
-        let index = compiler
-            .add_resource(URL, schema)
-            .and_then(|()| compiler.compile(URL, &mut schemas))
+        compiler
+            .add_resource(URL, document.clone())
             .map_err(|error| report::compilation(&error))?;
-        Ok((schemas, index))
+        let index =
+            compiler.compile(URL, &mut schemas).map_err(|error| report::compilation(&error))?;
+        Ok(Schema { schemas, index, document })
     });
     let notes = notes.take();
     (result.and_then(|result| result), notes)

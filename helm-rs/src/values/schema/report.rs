@@ -4,16 +4,19 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use boon::{CompileError, ErrorKind, InstanceLocation, InstanceToken, ValidationError};
+use boon::{CompileError, ErrorKind, InstanceToken, ValidationError};
 use serde_json::Value as Json;
 
 use crate::gotext;
+use crate::render::functions::regex::syntax_error;
 
-/// All failures of a document, without the head line that Helm cuts off.
-pub(super) fn validation(error: &ValidationError<'_, '_>) -> String {
-    let mut text = String::new();
-    push_error(&mut text, error, 0);
+/// All failures of a document, without the head line that Helm cuts off. `schema` is the schema's
+/// own document, for the text of its patterns.
+pub(super) fn validation(error: &ValidationError<'_, '_>, schema: &Json) -> String {
+    let mut report = Report { text: String::new(), schema };
+    report.push(error, 0);
     let head = "jsonschema validation failed with 'file:///values.schema.json#'\n";
+    let text = report.text;
     format!("{}\n", text.strip_prefix(head).unwrap_or(&text))
 }
 
@@ -38,9 +41,10 @@ pub(super) fn compilation(error: &CompileError) -> String {
             format!("cycle in resolving $schema in {}", q(url))
         }
         CompileError::ValidationError { url, src } => {
-            let mut text = format!("{} is not valid against metaschema: ", q(&with_fragment(url)));
-            push_error(&mut text, src, 0);
-            text
+            let text = format!("{} is not valid against metaschema: ", q(&with_fragment(url)));
+            let mut report = Report { text, schema: &Json::Null };
+            report.push(src, 0);
+            report.text
         }
         CompileError::ParseIdError { loc } => format!("error in parsing id at {}", q(loc)),
         CompileError::ParseAnchorError { loc } => {
@@ -66,7 +70,6 @@ pub(super) fn compilation(error: &CompileError) -> String {
             format!("invalid regex {} at {}: {src}", q(regex), q(url))
         }
         CompileError::Bug(src) => format!("unable to validate schema: {src}"),
-        _ => error.to_string(),
     }
 }
 
@@ -75,27 +78,216 @@ fn with_fragment(url: &str) -> String {
     if url.contains('#') { url.to_owned() } else { format!("{url}#") }
 }
 
-/// `ValidationError.display`
-fn push_error(text: &mut String, error: &ValidationError<'_, '_>, indent: usize) {
-    let mut indent = indent;
-    let skipped = error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
-    if !skipped {
-        if indent > 0 {
-            text.push('\n');
-            text.push_str(&"  ".repeat(indent - 1));
-            text.push_str("- ");
-        }
-        indent += 1;
-        if let ErrorKind::Schema { url } = &error.kind {
-            let url = quote(&with_fragment(url));
-            let _ = write!(text, "jsonschema validation failed with {url}");
-        } else {
-            let at = quote(&pointer(&error.instance_location));
-            let _ = write!(text, "at {at}: {}", kind(&error.kind));
+/// A report being written.
+struct Report<'a> {
+    text: String,
+    schema: &'a Json,
+}
+
+/// The part of a schema in whose course failures were found: their `schema_url`s start with it.
+struct Place<'a> {
+    url: &'a str,
+    /// Length of the instance location at which this part was applied.
+    depth: usize,
+}
+
+impl Place<'_> {
+    /// The parts of the schema's address that lead on to where a failure was found.
+    fn steps_to<'e>(&self, error: &ValidationError<'e, '_>) -> Vec<&'e str> {
+        let way = error.schema_url.strip_prefix(self.url).unwrap_or_default();
+        way.split('/').skip(1).collect()
+    }
+}
+
+/// A stretch of the way from a place to a failure, in parts of the address.
+struct Way<'a> {
+    cause: &'a ValidationError<'a, 'a>,
+    from: usize,
+    to: usize,
+}
+
+/// A keyword on the way through a schema.
+enum Step<'a> {
+    /// One schema of `allOf`, `anyOf` or `oneOf`.
+    Alternative(&'a str),
+    /// A keyword with a name or number behind it, or without; whether it goes down in the values.
+    Into { named: bool, descends: bool },
+}
+
+impl<'a> Step<'a> {
+    fn at(steps: &[&'a str], at: usize) -> Option<Self> {
+        let step = *steps.get(at)?;
+        let numbered = steps.get(at + 1).is_some_and(|next| next.parse::<usize>().is_ok());
+        Some(match step {
+            "allOf" | "anyOf" | "oneOf" => Self::Alternative(step),
+            "properties" | "patternProperties" | "prefixItems" => {
+                Self::Into { named: true, descends: true }
+            }
+            "items" if numbered => Self::Into { named: true, descends: true },
+            "items"
+            | "additionalProperties"
+            | "additionalItems"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "contains" => Self::Into { named: false, descends: true },
+            "dependentSchemas" | "dependencies" => Self::Into { named: true, descends: false },
+            "if" | "then" | "else" | "not" | "propertyNames" | "contentSchema" => {
+                Self::Into { named: false, descends: false }
+            }
+            _ => return None,
+        })
+    }
+
+    /// How many parts of the address this takes, and how many levels of the values.
+    fn length(&self) -> (usize, usize) {
+        match self {
+            Self::Alternative(_) => (2, 0),
+            Self::Into { named, descends } => (1 + usize::from(*named), usize::from(*descends)),
         }
     }
-    for cause in &error.causes {
-        push_error(text, cause, indent);
+}
+
+/// The Rust library also loses a group of failures when it is all that failed below a schema or
+/// reference. Go loses it too, but not behind an alternative. Failures that share their way
+/// through schema and values up to one point, with an alternative on it, can only come from such a
+/// group at that point. Returns how many parts of their addresses lead there.
+fn lost_group(error: &ValidationError<'_, '_>, place: &Place<'_>) -> Option<usize> {
+    if !matches!(error.kind, ErrorKind::Schema { .. } | ErrorKind::Reference { .. }) {
+        return None;
+    }
+    let (first, others) = error.causes.split_first()?;
+    if others.is_empty() {
+        return None;
+    }
+    let steps = place.steps_to(first);
+    let others: Vec<_> = others.iter().map(|other| (place.steps_to(other), other)).collect();
+    let tokens = |error: &ValidationError<'_, '_>, depth: usize| {
+        error.instance_location.tokens.get(..depth).map(pointer)
+    };
+    let (mut at, mut depth, mut behind_alternative) = (0, place.depth, false);
+    while let Some(step) = Step::at(&steps, at) {
+        let (length, descent) = step.length();
+        let (end, below) = (at + length, depth + descent);
+        let shared = others.iter().all(|(other_steps, other)| {
+            steps.get(..end).is_some_and(|steps| other_steps.starts_with(steps))
+                && tokens(other, below) == tokens(first, below)
+        });
+        if !shared {
+            break;
+        }
+        behind_alternative |= matches!(step, Step::Alternative(_));
+        (at, depth) = (end, below);
+    }
+    behind_alternative.then_some(at)
+}
+
+impl Report<'_> {
+    /// `ValidationError.display`
+    fn push(&mut self, error: &ValidationError<'_, '_>, indent: usize) {
+        let mut indent = indent;
+        let url = match &error.kind {
+            ErrorKind::Reference { url, .. } => url,
+            _ => error.schema_url,
+        };
+        let place = Place { url, depth: error.instance_location.tokens.len() };
+        let group = lost_group(error, &place);
+        let is_reference = matches!(error.kind, ErrorKind::Reference { .. });
+        let skipped = is_reference && (error.causes.len() == 1 || group.is_some());
+        if !skipped {
+            if let ErrorKind::Schema { url } = &error.kind {
+                let url = quote(&with_fragment(url));
+                let _ = write!(self.text, "jsonschema validation failed with {url}");
+            } else {
+                let text = match &error.kind {
+                    ErrorKind::Pattern { got, want } => {
+                        let original = self.pattern(error.schema_url);
+                        let want = original.as_deref().unwrap_or(want);
+                        format!("{} does not match pattern {}", quote(got), quote(want))
+                    }
+                    other => kind(other),
+                };
+                self.push_line(&error.instance_location.tokens, &text, indent);
+            }
+            indent += 1;
+        }
+        if let Some(steps) = group {
+            self.push_group(error, &place, steps, indent);
+            return;
+        }
+        // The causes of these lie in the alternatives, whose own keyword was just printed.
+        let skip = match error.kind {
+            ErrorKind::AllOf | ErrorKind::AnyOf | ErrorKind::OneOf(_) => 2,
+            _ => 0,
+        };
+        for cause in &error.causes {
+            let way = Way { cause, from: skip, to: usize::MAX };
+            let (indent, _) = self.push_wrappers(&way, &place, indent);
+            self.push(cause, indent);
+        }
+    }
+
+    /// Prints what [`lost_group`] found: the way to the alternative, the group, its failures.
+    fn push_group(
+        &mut self,
+        error: &ValidationError<'_, '_>,
+        place: &Place<'_>,
+        steps: usize,
+        indent: usize,
+    ) {
+        let Some(first) = error.causes.first() else { return };
+        let way = Way { cause: first, from: 0, to: steps };
+        let (indent, depth) = self.push_wrappers(&way, place, indent);
+        let tokens = &first.instance_location.tokens;
+        self.push_line(tokens.get(..depth).unwrap_or(tokens), "validation failed", indent);
+        let place = Place { url: place.url, depth };
+        for cause in &error.causes {
+            let way = Way { cause, from: steps, to: usize::MAX };
+            let (indent, _) = self.push_wrappers(&way, &place, indent + 1);
+            self.push(cause, indent);
+        }
+    }
+
+    /// The Rust library leaves `allOf` and its kin out of the report when just one alternative
+    /// failed, the Go library never does. Which ones they were shows in the way from the place
+    /// where validation was to the place that failed.
+    ///
+    /// Returns the indentation behind them and the depth reached in the values.
+    fn push_wrappers(&mut self, way: &Way<'_>, place: &Place<'_>, indent: usize) -> (usize, usize) {
+        let (mut at, mut depth, mut indent) = (way.from, place.depth, indent);
+        let steps = place.steps_to(way.cause);
+        let end = way.to.min(steps.len());
+        while at < end {
+            let Some(step) = Step::at(&steps, at) else { break };
+            if let Step::Alternative(keyword) = step {
+                let tokens = &way.cause.instance_location.tokens;
+                let tokens = tokens.get(..depth).unwrap_or(tokens);
+                let none = if keyword == "oneOf" { ", none matched" } else { "" };
+                self.push_line(tokens, &format!("'{keyword}' failed{none}"), indent);
+                indent += 1;
+            }
+            let (length, instance) = step.length();
+            at += length;
+            depth += instance;
+        }
+        (indent, depth)
+    }
+
+    fn push_line(&mut self, location: &[InstanceToken<'_>], text: &str, indent: usize) {
+        if indent > 0 {
+            self.text.push('\n');
+            self.text.push_str(&"  ".repeat(indent - 1));
+            self.text.push_str("- ");
+        }
+        let at = quote(&pointer(location));
+        let _ = write!(self.text, "at {at}: {text}");
+    }
+
+    /// The pattern at a place of the schema as it is written there; the library rewrites some.
+    fn pattern(&self, url: &str) -> Option<String> {
+        let way = url.strip_prefix("file:///values.schema.json#")?;
+        let way = super::loader::percent_decode(way);
+        let pattern = self.schema.pointer(&format!("{way}/pattern"))?.as_str()?;
+        Some(pattern.to_owned())
     }
 }
 
@@ -119,7 +311,11 @@ fn kind(kind: &ErrorKind<'_, '_>) -> String {
         ErrorKind::Const { want: Json::Array(_) | Json::Object(_) } => "'const' failed".to_owned(),
         ErrorKind::Const { want } => format!("value must be {}", display(want)),
         ErrorKind::Format { got, want, err } => {
-            format!("{} is not valid {want}: {err}", display(got))
+            // "regex" cannot be given a check of our own, so its text is replaced here.
+            let go_text = got.as_str().filter(|_| *want == "regex");
+            let go_text = go_text.and_then(|pattern| syntax_error(pattern.as_bytes()));
+            let reason = go_text.unwrap_or_else(|| err.to_string());
+            format!("{} is not valid {want}: {reason}", display(got))
         }
         ErrorKind::Minimum { got, want } => bounds("minimum", got, want),
         ErrorKind::Maximum { got, want } => bounds("maximum", got, want),
@@ -173,9 +369,6 @@ fn object_kind(kind: &ErrorKind<'_, '_>) -> Option<String> {
         ),
         ErrorKind::MinContains { got, want } => contained("min", got, *want),
         ErrorKind::MaxContains { got, want } => contained("max", got, *want),
-        ErrorKind::Pattern { got, want } => {
-            format!("{} does not match pattern {}", quote(got), quote(want))
-        }
         ErrorKind::ContentEncoding { want, err } => {
             format!("value is not {} encoded: {err}", quote(want))
         }
@@ -234,9 +427,9 @@ fn display(value: &Json) -> String {
     }
 }
 
-fn pointer(location: &InstanceLocation<'_>) -> String {
+fn pointer(location: &[InstanceToken<'_>]) -> String {
     let mut text = String::new();
-    for token in &location.tokens {
+    for token in location {
         text.push('/');
         match token {
             InstanceToken::Prop(name) => {
@@ -290,7 +483,7 @@ fn number(number: &serde_json::Number) -> String {
 fn group(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

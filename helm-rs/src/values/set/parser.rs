@@ -182,8 +182,8 @@ impl<'a> Parser<'a> {
                     Some(other) => return Err(conversion(other, LIST_TYPE)),
                 }
             }
-            _ => match list.get_mut(position) {
-                Some(item) => {
+            _ => {
+                if let Some(item) = list.get_mut(position) {
                     if item.as_map().is_none() {
                         *item = Value::Map(Map::new());
                     }
@@ -191,13 +191,12 @@ impl<'a> Parser<'a> {
                         self.key(inner, names)?;
                     }
                     check_index(index)?;
-                }
-                None => {
+                } else {
                     let mut inner = Map::new();
                     self.key(&mut inner, names)?;
                     self.set_index(list, index, Value::Map(inner))?;
                 }
-            },
+            }
         }
         self.levels -= 1;
         Ok(())

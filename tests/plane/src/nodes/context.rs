@@ -1,6 +1,7 @@
 //! What the parts of the node helper share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,8 +18,9 @@ pub(super) struct Context {
     pub(super) log_port: u16,
     pub(super) setup: NodesSetup,
     nodes: Mutex<BTreeMap<String, NodeState>>,
-    /// Of executed pods; `None` once the helper is stopped.
-    processes: Mutex<Option<BTreeSet<u32>>>,
+    /// Leaders of the groups of executed pods, with `NAMESPACE/POD`; `None` once the helper is stopped.
+    processes: Mutex<Option<BTreeMap<u32, String>>>,
+    pod_api_server: Mutex<SocketAddr>,
 }
 
 impl std::fmt::Debug for Context {
@@ -58,7 +60,8 @@ impl Context {
             client,
             log_port,
             nodes: Mutex::default(),
-            processes: Mutex::new(Some(BTreeSet::new())),
+            processes: Mutex::new(Some(BTreeMap::new())),
+            pod_api_server: Mutex::new(setup.pod_api_server),
             setup,
         };
         for spec in &context.setup.nodes {
@@ -134,9 +137,9 @@ impl Context {
     }
 
     /// Notes a process of an executed pod; one that comes too late is killed at once.
-    pub(super) fn add_process(&self, pid: u32) {
+    pub(super) fn add_process(&self, pid: u32, pod: String) {
         match lock(&self.processes).as_mut() {
-            Some(processes) => drop(processes.insert(pid)),
+            Some(processes) => drop(processes.insert(pid, pod)),
             None => signal_group(pid, Signal::SIGKILL),
         }
     }
@@ -150,9 +153,26 @@ impl Context {
 
     /// Kills all executed pods, for good.
     pub(super) fn kill_all(&self) {
-        for pid in lock(&self.processes).take().unwrap_or_default() {
+        for pid in lock(&self.processes).take().unwrap_or_default().into_keys() {
             signal_group(pid, Signal::SIGKILL);
         }
+    }
+
+    /// Kills the processes of one executed pod and counts them.
+    pub(super) fn kill_pod(&self, pod: &str) -> usize {
+        let processes = lock(&self.processes);
+        let of_pod = processes.iter().flatten().filter(|(_, owner)| *owner == pod);
+        of_pod.map(|(pid, _)| signal_group(*pid, Signal::SIGKILL)).count()
+    }
+
+    /// Where executed pods reach the API server.
+    pub(super) fn pod_api_server(&self) -> SocketAddr {
+        *lock(&self.pod_api_server)
+    }
+
+    /// Sets where pods that start from now on reach the API server.
+    pub(super) fn route_pods(&self, address: SocketAddr) {
+        *lock(&self.pod_api_server) = address;
     }
 }
 

@@ -198,7 +198,9 @@ pub(super) fn start(
         .spawn()
         .map_err(failed("start the container"))?;
     let pid = child.id().ok_or("the container ended at once")?;
-    context.add_process(pid);
+    let metadata = &pod.metadata;
+    let owner = [metadata.namespace.as_deref(), metadata.name.as_deref()];
+    context.add_process(pid, owner.map(Option::unwrap_or_default).join("/"));
     record_pid(&context.setup.folder, pid).map_err(|error| error.chain())?;
     let done = log.with_extension("done");
     let (sender, exit) = watch::channel(None);

@@ -17,6 +17,7 @@
 //! | [`HEALTH`] | pod | `ready`, `unready`, `crash`, `image` (cannot be pulled), `hang` (neither starts nor ends) |
 //! | [`EXIT_CODE`] | pod | exit code of simulated containers that end (Jobs, init containers) |
 //! | [`EXECUTE`] | pod | `true`, or the path of the local program to run |
+//! | [`API_SERVER`] | pod | `ADDRESS:PORT` at which an executed pod finds the API server |
 
 mod context;
 mod environment;
@@ -54,6 +55,8 @@ pub const HEALTH: &str = "plane.ichor.maesh.dev/health";
 pub const EXIT_CODE: &str = "plane.ichor.maesh.dev/exit-code";
 /// Annotation: run the pod's command for real.
 pub const EXECUTE: &str = "plane.ichor.maesh.dev/execute";
+/// Annotation: where an executed pod finds the API server, such as a fault proxy.
+pub const API_SERVER: &str = "plane.ichor.maesh.dev/api-server";
 
 /// One node to register.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -205,7 +208,8 @@ pub struct NodesSetup {
     pub nodes: Vec<NodeSpec>,
     /// Image without tag or digest to local program.
     pub images: BTreeMap<String, PathBuf>,
-    /// `KUBERNETES_SERVICE_HOST` and `_PORT` of executed pods.
+    /// `KUBERNETES_SERVICE_HOST` and `_PORT` of executed pods, unless [`Nodes::route_pods`] or
+    /// the pod's [`API_SERVER`] says another.
     pub pod_api_server: SocketAddr,
 }
 
@@ -249,6 +253,18 @@ impl Nodes {
     pub async fn add(&self, client: &Client, spec: NodeSpec) -> Result<()> {
         let index = self.context.add(spec.clone());
         node::register(client, &self.context, &spec, index).await
+    }
+
+    /// Lets pods that are executed from now on reach the API server at another address, such as a
+    /// fault proxy's.
+    pub fn route_pods(&self, address: SocketAddr) {
+        self.context.route_pods(address);
+    }
+
+    /// Kills the programs of an executed pod, as a crash or the kernel does, and tells how many.
+    /// The pod is not deleted: it fails, or its containers start again.
+    pub fn kill_pod(&self, namespace: &str, name: &str) -> usize {
+        self.context.kill_pod(&format!("{namespace}/{name}"))
     }
 
     /// Makes a node healthy or sick.

@@ -19,7 +19,7 @@ use super::environment::{self, Facts};
 use super::life::{Ended, Life, State, is_sidecar};
 use super::objects::{Missing, Objects};
 use super::status::{covers, initialized, now, status};
-use super::{EXIT_CODE, NodeHealth, PodHealth, execute, volumes};
+use super::{API_SERVER, EXIT_CODE, NodeHealth, PodHealth, execute, volumes};
 
 /// How often something that is not watched (a missing Secret, a silent node) is looked at again.
 const AGAIN: Duration = Duration::from_millis(400);
@@ -208,7 +208,7 @@ impl Worker {
             return Next::WaitAtMost(Duration::from_millis(50));
         }
         let mut objects = Objects::new(&self.context.client, &self.namespace);
-        let facts = self.facts(node);
+        let facts = self.facts(pod, node);
         if !self.life.volumes_ready {
             match self.set_up_volumes(&mut objects, pod, spec, &facts).await {
                 Ok(()) => self.life.volumes_ready = true,
@@ -268,11 +268,12 @@ impl Worker {
         self.life.address.is_some()
     }
 
-    fn facts(&self, node: &NodeState) -> Facts {
+    fn facts(&self, pod: &Pod, node: &NodeState) -> Facts {
+        let asked = pod.annotations().get(API_SERVER).and_then(|address| address.parse().ok());
         Facts {
             pod_address: self.life.address.clone().unwrap_or_default(),
             node_address: node.address(),
-            api_server: self.context.setup.pod_api_server,
+            api_server: asked.unwrap_or_else(|| self.context.pod_api_server()),
         }
     }
 

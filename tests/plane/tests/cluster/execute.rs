@@ -1,7 +1,9 @@
 //! Executed pods: the real program with the pod's arguments, environment, volumes and token.
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
 use plane::support::{TestCluster, eventually, or_skip};
-use plane::{EXECUTE, Error, can_execute};
+use plane::{API_SERVER, EXECUTE, Error, Match, can_execute};
 use serde_json::{Value, json};
 
 use crate::{apply, kubectl, namespace, try_kubectl};
@@ -154,4 +156,49 @@ async fn deleting_a_pod_terminates_its_program_and_kills_a_stubborn_one() {
     let processes = std::process::Command::new("ps").args(["-eo", "args"]).output().unwrap();
     let processes = String::from_utf8_lossy(&processes.stdout).into_owned();
     assert!(!processes.contains("trap '' TERM; echo started"), "the stubborn one was killed");
+}
+
+/// What a kill matrix does: hold a write of the program, kill the program, look at the cluster.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_is_killed_before_and_after_a_write() {
+    let Some((cluster, namespace)) = namespace("execute-kill").await else { return };
+    let Some(()) = possible(&cluster) else { return };
+    let plane = cluster.plane().unwrap();
+    let nodes = plane.nodes().unwrap();
+    let proxy = plane.fault_proxy().await.unwrap();
+    let account = format!("--serviceaccount={}:default", namespace.name);
+    kubectl(
+        &cluster,
+        &namespace,
+        &["create", "rolebinding", "edit", "--clusterrole=edit", &account],
+    );
+    let maps = Api::<ConfigMap>::namespaced(namespace.client.clone(), &namespace.name);
+    let kubectl_path = plane::find_peer("kubectl").unwrap().path;
+    for (name, after) in [("before", false), ("after", true)] {
+        let writes = Match::writes().namespace(&namespace.name);
+        let mut pauses = if after { proxy.pause_after(writes) } else { proxy.pause_before(writes) };
+        let script = "$KUBECTL create configmap $NAME && $KUBECTL create configmap second";
+        let mut job = job(name, script);
+        let pod = &mut job["spec"]["template"];
+        let address = format!("127.0.0.1:{}", proxy.port());
+        pod["metadata"]["annotations"][API_SERVER] = json!(address);
+        pod["spec"]["containers"][0]["env"] =
+            json!([{"name": "KUBECTL", "value": kubectl_path}, {"name": "NAME", "value": name}]);
+        apply(&cluster, &namespace, &job);
+        let paused = pauses.recv().await.unwrap();
+        assert_eq!(paused.request.resource, "configmaps");
+        let path = "jsonpath={.items[0].metadata.name}";
+        let selector = format!("app={name}");
+        let pod = kubectl(&cluster, &namespace, &["get", "pods", "-l", &selector, "-o", path]);
+        assert_eq!(nodes.kill_pod(&namespace.name, pod.trim()), 1);
+        let job = format!("job/{name}");
+        kubectl(&cluster, &namespace, &["wait", "--for=condition=Failed", &job, "--timeout=30s"]);
+        paused.cut();
+        proxy.clear();
+        assert_eq!(maps.get_opt(name).await.unwrap().is_some(), after);
+        assert!(maps.get_opt("second").await.unwrap().is_none());
+        let path = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}";
+        let code = kubectl(&cluster, &namespace, &["get", "pods", "-l", &selector, "-o", path]);
+        assert_eq!(code, "137");
+    }
 }

@@ -135,6 +135,11 @@ impl<'a> Haystack<'a> {
     }
 }
 
+/// Why Go's `regexp.Compile` refuses a pattern, if it does.
+pub(crate) fn syntax_error(pattern: &[u8]) -> Option<String> {
+    parse::parse(pattern).err().map(|error| error.to_string())
+}
+
 impl Regex {
     fn new(pattern: &[u8]) -> Result<Self, parse::SyntaxError> {
         let parsed = parse::parse(pattern)?;
