@@ -40,9 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         namespace: "default".to_owned(),
         ..Options::default()
     };
-    let whole = |chart: &mut Chart| {
-        template(&engine, chart, &user, &options, &mut host(), &mut Vec::new())
-    };
+    let whole =
+        |chart: &mut Chart| template(&engine, chart, &user, &options, &mut host(), &mut Vec::new());
     let start = Instant::now();
     whole(&mut chart.clone())?;
     println!("first template        {:>10.3?}", start.elapsed());

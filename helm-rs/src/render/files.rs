@@ -12,7 +12,7 @@ use crate::chart::File;
 use crate::gopath;
 
 /// `engine.files`, Helm's type of `.Files`.
-pub static FILES: MapType =
+pub(super) static FILES: MapType =
     MapType { name: "engine.files", element: Type::Bytes, methods: &FILES_METHODS };
 
 static FILES_METHODS: [Method; 6] = [
@@ -66,7 +66,7 @@ fn glob(files: &Value, args: &[Value]) -> Result<Value, CallError> {
 }
 
 fn as_config(files: &Value, _: &[Value]) -> Result<Value, CallError> {
-    by_base_name(files, |data| data.clone())
+    by_base_name(files, Str::clone)
 }
 
 fn as_secrets(files: &Value, _: &[Value]) -> Result<Value, CallError> {

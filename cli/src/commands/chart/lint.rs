@@ -1,5 +1,6 @@
 //! `ichor chart lint`.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use goyaml::{Map, Value};
@@ -97,13 +98,13 @@ pub(crate) fn run(arguments: Arguments, context: Context<'_>) -> Result<Exit, Co
         if quiet && !said {
             continue;
         }
-        text.push_str(&format!("==> Linting {path}\n"));
+        drop(writeln!(text, "==> Linting {path}"));
         if let Some(error) = error {
-            text.push_str(&format!("Error {error}\n"));
+            drop(writeln!(text, "Error {error}"));
         }
         for message in &report.messages {
             if !quiet || message.severity > Severity::Info {
-                text.push_str(&format!("{message}\n"));
+                drop(writeln!(text, "{message}"));
             }
         }
         text.push('\n');

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use helm_rs::capabilities::{Capabilities, KubeVersion};
-use helm_rs::chart::{Chart, Limits, Warning};
+use helm_rs::chart::{Chart, Limits, LoadError, Warning};
 use helm_rs::error_chain;
 use helm_rs::gotext::{io_text, quote};
 use helm_rs::values::{Options, ReadError};
@@ -250,8 +250,7 @@ impl ChartFlags {
             }
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             context.ui.debug(format!("chart path: {}", path.display()));
-            helm_rs::chart::load(&path, &limits, &mut warnings)
-                .map_err(|error| CommandError::new(error_chain(&error)))
+            helm_rs::chart::load(&path, &limits, &mut warnings).map_err(|error| load_error(&error))
         } else {
             self.load_pinned(name, &limits, context, &mut warnings)
         };
@@ -297,7 +296,21 @@ impl ChartFlags {
         };
         let resolved = cache::resolve(pin, limits.archive_size, context)?;
         helm_rs::chart::load_archive(&resolved.bytes, limits, warnings)
-            .map_err(|error| CommandError::new(error_chain(&error)))
+            .map_err(|error| load_error(&error))
+    }
+}
+
+fn load_error(error: &LoadError) -> CommandError {
+    let text = CommandError::new(error_chain(error));
+    match error {
+        LoadError::Limit { .. }
+        | LoadError::ChartTooLarge { .. }
+        | LoadError::FileTooLarge { .. }
+        | LoadError::DirectoryFileTooLarge { .. } => text.hint(
+            "if you trust the chart, raise --max-chart-size, --max-file-size, \
+             --max-archive-size or --max-files",
+        ),
+        _ => text,
     }
 }
 

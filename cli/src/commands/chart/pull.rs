@@ -1,5 +1,6 @@
 //! `ichor chart pull`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use goyaml::{Map, Value};
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exi
         let mut table = String::from("NAME\tVERSION\tDIGEST\n");
         let mut entries = Vec::new();
         for pin in pins.iter() {
-            table.push_str(&format!("{}\t{}\t{}\n", pin.name, pin.version, pin.digest));
+            drop(writeln!(table, "{}\t{}\t{}", pin.name, pin.version, pin.digest));
             entries.push(Value::Map(pin_value(pin)));
         }
         write_structured(context.ui, arguments.output, &Value::Seq(entries), table.as_bytes())?;

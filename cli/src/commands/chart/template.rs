@@ -258,6 +258,15 @@ pub(crate) fn run(
         Ok(rendering) => output.print(&rendering, &mut context),
         Err(error) => {
             let mut text = error_text(&error);
+            if let template::Error::Render(error) = &error {
+                if let Some(excerpt) = &error.excerpt {
+                    context.ui.debug(format!("{}\n{}", error.template, excerpt.trim_end()));
+                }
+                if error.is_limit {
+                    return Err(CommandError::from_bytes(text)
+                        .hint("raise the limit with --max-output or --max-time"));
+                }
+            }
             let Some(partial) = error.partial() else { return Err(CommandError::from_bytes(text)) };
             if !context.global.debug {
                 text.extend_from_slice(DEBUG_ADVICE.as_bytes());
