@@ -98,13 +98,13 @@ pub(crate) fn run(arguments: Arguments, context: Context<'_>) -> Result<Exit, Co
         if quiet && !said {
             continue;
         }
-        drop(writeln!(text, "==> Linting {path}"));
+        let _ = writeln!(text, "==> Linting {path}");
         if let Some(error) = error {
-            drop(writeln!(text, "Error {error}"));
+            let _ = writeln!(text, "Error {error}");
         }
         for message in &report.messages {
             if !quiet || message.severity > Severity::Info {
-                drop(writeln!(text, "{message}"));
+                let _ = writeln!(text, "{message}");
             }
         }
         text.push('\n');

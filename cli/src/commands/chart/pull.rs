@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exi
         let mut table = String::from("NAME\tVERSION\tDIGEST\n");
         let mut entries = Vec::new();
         for pin in pins.iter() {
-            drop(writeln!(table, "{}\t{}\t{}", pin.name, pin.version, pin.digest));
+            let _ = writeln!(table, "{}\t{}\t{}", pin.name, pin.version, pin.digest);
             entries.push(Value::Map(pin_value(pin)));
         }
         write_structured(context.ui, arguments.output, &Value::Seq(entries), table.as_bytes())?;

@@ -21,7 +21,7 @@ pub(super) fn warning(api_version: &str, kind: &str, kube_version: &KubeVersion)
     }
     let mut text = format!("{api_version} {kind} is deprecated in v1.{deprecated}+");
     if let Some(removed) = removed {
-        drop(write!(text, ", unavailable in v1.{removed}+"));
+        let _ = write!(text, ", unavailable in v1.{removed}+");
     }
     if let Some(replacement) = replacement {
         text.push_str("; use ");
