@@ -122,13 +122,13 @@ impl NamespaceFlags {
             .clone()
             .filter(|name| !name.is_empty())
             .or_else(|| environment.text("HELM_NAMESPACE").map(str::to_owned))
-            .or_else(|| self.from_kubeconfig(environment))
+            .or_else(|| self.kubeconfig_namespace(environment))
             .unwrap_or_else(|| "default".to_owned())
     }
 
     /// Of several kubeconfig files, the first that says something counts. A file that cannot be
     /// read says nothing.
-    fn from_kubeconfig(&self, environment: &Environment) -> Option<String> {
+    fn kubeconfig_namespace(&self, environment: &Environment) -> Option<String> {
         let list = match &self.kubeconfig {
             Some(path) => path.into(),
             None => environment.variable("KUBECONFIG").cloned().or_else(|| {
@@ -160,6 +160,7 @@ impl NamespaceFlags {
 /// Bounds on what a chart may cost.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[expect(clippy::struct_field_names, reason = "the names are the flags'")]
 pub(crate) struct LimitFlags {
     /// Bytes that a chart's files may have, unpacked
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chart_size, hide_short_help = true)]
