@@ -101,6 +101,14 @@ impl Environment {
         Ok(input)
     }
 
+    /// Standard input as a stream.
+    pub(crate) fn input(&self) -> Box<dyn Read> {
+        match &self.input {
+            Some(input) => Box::new(io::Cursor::new(input.clone())),
+            None => Box::new(io::stdin()),
+        }
+    }
+
     /// Whether standard error is a terminal.
     pub(crate) const fn is_terminal(&self) -> bool {
         self.terminal

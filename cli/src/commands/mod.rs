@@ -2,6 +2,7 @@
 
 mod chart;
 mod completions;
+mod release;
 
 use std::ffi::OsString;
 
@@ -26,6 +27,7 @@ use crate::usage::usage_error;
         "Examples:\n",
         "  ichor chart template my-release ./my-chart -f values.yaml\n",
         "  ichor chart lint ./my-chart\n",
+        "  kubectl get secrets -A -o yaml > dump.yaml; ichor release list --from dump.yaml\n",
         "  ichor completions bash > /etc/bash_completion.d/ichor\n\n",
         "Exit codes:\n",
         "  0  done\n",

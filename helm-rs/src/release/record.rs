@@ -209,6 +209,8 @@ pub struct Summary {
     pub revision: i64,
     /// Times, status, description and notes.
     pub info: Info,
+    /// Whether the record has a chart that says anything about itself.
+    pub has_chart: bool,
     /// The chart's name.
     pub chart: String,
     /// The chart's version.
@@ -257,9 +259,9 @@ impl Summary {
         }
         let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
         let release: Release<'_> = serde_json::from_str(json)?;
-        let (chart, chart_version, app_version) = release
-            .chart
-            .and_then(|chart| chart.metadata)
+        let metadata = release.chart.and_then(|chart| chart.metadata);
+        let has_chart = metadata.is_some();
+        let (chart, chart_version, app_version) = metadata
             .map(|about| (owned(about.name), owned(about.version), owned(about.app_version)))
             .unwrap_or_default();
         Ok(Self {
@@ -267,6 +269,7 @@ impl Summary {
             namespace: owned(release.namespace),
             revision: release.version.unwrap_or_default(),
             info: release.info.unwrap_or_default(),
+            has_chart,
             chart,
             chart_version,
             app_version,

@@ -4,7 +4,6 @@
     clippy::needless_pass_by_value,
     reason = "template functions own their arguments: their Go signature follows from the types"
 )]
-
 #![expect(
     clippy::needless_pass_by_value,
     reason = "arguments are owned: their types are the Go signature"

@@ -1,0 +1,216 @@
+//! One Kubernetes object's text, read as a stored record.
+
+use base64::Engine as _;
+use bstr::ByteSlice;
+use goyaml::{Limits, Map, Value};
+
+use super::{Chunk, Form};
+use crate::release::codec::{self, CodecError, CodecLimits};
+
+/// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
+const SECRET_TYPE: &str = "helm.sh/release.v1";
+/// What names of record objects begin with (`makeKey` in `pkg/storage/storage.go`).
+const NAME_PREFIX: &str = "sh.helm.release.v1.";
+
+/// What a record is stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// A Secret.
+    Secret,
+    /// A ConfigMap.
+    ConfigMap,
+    /// No object: a release string or its JSON alone.
+    Bare,
+}
+
+/// A record as it is stored: the object's head, and the release still encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Where it was read: the file and, in a file of many, the object's number from 1.
+    pub place: String,
+    /// What it is stored in.
+    pub storage: Storage,
+    /// The object's name; empty for a bare release.
+    pub name: String,
+    /// The object's namespace; empty where the input does not say.
+    pub namespace: String,
+    /// The object's labels, ordered by key.
+    pub labels: Vec<(String, String)>,
+    release: Release,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Release {
+    /// As Helm's driver writes it.
+    Encoded(Vec<u8>),
+    /// JSON that somebody decoded already.
+    Json(Vec<u8>),
+}
+
+/// An object that should be a record and cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// The object's text is no YAML or JSON.
+    #[error("the object does not parse")]
+    Syntax(#[from] goyaml::Error),
+    /// The object's text is no JSON.
+    #[error("the object does not parse")]
+    Json(#[from] goyaml::json::Error),
+    /// A record object without the key `release`.
+    #[error("{object}: there is no release in its data")]
+    NoRelease {
+        /// Kind and name.
+        object: String,
+    },
+    /// The base64 that Kubernetes puts around a Secret's data.
+    #[error("{object}: Secret layer: {reason}")]
+    SecretLayer {
+        /// Kind and name.
+        object: String,
+        /// What is wrong, and at which byte.
+        reason: String,
+    },
+}
+
+impl StoredRecord {
+    /// A label's value.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The release's name as labels and the object's name tell it, before anything is decoded.
+    pub fn release_name(&self) -> Option<&str> {
+        self.label("name").or_else(|| {
+            let name = self.name.strip_prefix(NAME_PREFIX)?;
+            name.rsplit_once(".v").map(|(name, _)| name)
+        })
+    }
+
+    /// Kind and name, for messages.
+    pub fn title(&self) -> String {
+        match self.storage {
+            Storage::Secret => format!("Secret {}", self.name),
+            Storage::ConfigMap => format!("ConfigMap {}", self.name),
+            Storage::Bare => "bare release".to_owned(),
+        }
+    }
+
+    /// Bytes of the release as stored.
+    pub const fn stored_size(&self) -> usize {
+        match &self.release {
+            Release::Encoded(data) | Release::Json(data) => data.len(),
+        }
+    }
+
+    /// The record's JSON text.
+    ///
+    /// # Errors
+    /// [`CodecError`] names the layer and the byte.
+    pub fn decode(&self, limits: &CodecLimits) -> Result<String, CodecError> {
+        match &self.release {
+            Release::Encoded(data) => codec::decode(data, *limits),
+            Release::Json(json) => String::from_utf8(json.clone())
+                .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() }),
+        }
+    }
+}
+
+/// Reads one object; `None` when it is another thing than a record.
+pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, ObjectError)> {
+    let Chunk { place, form, text } = chunk;
+    let value = match form {
+        Form::Bare => return Ok(Some(bare(place, text))),
+        Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
+        Form::Yaml => goyaml::from_yaml(&text, &Limits::default()).map_err(Into::into),
+    };
+    let value = match value {
+        Ok(value) => value,
+        Err(error) => return Err((place, error)),
+    };
+    let Value::Map(mut object) = value else { return Ok(None) };
+    let kind = string(object.get("kind"));
+    if kind.is_empty() && is_release(&object) && form == Form::Json {
+        return Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, Vec::new()) }));
+    }
+    let storage = match kind.as_str() {
+        "Secret" => Storage::Secret,
+        "ConfigMap" => Storage::ConfigMap,
+        _ => return Ok(None),
+    };
+    let metadata = object.get("metadata").and_then(Value::as_map);
+    let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
+    let (name, namespace) = (field("name"), field("namespace"));
+    let labels: Vec<(String, String)> = metadata
+        .and_then(|metadata| metadata.get("labels"))
+        .and_then(Value::as_map)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.to_string(), string(Some(value))))
+        .collect();
+    let is_record = name.starts_with(NAME_PREFIX)
+        || string(object.get("type")) == SECRET_TYPE
+        || labels.iter().any(|(key, value)| key == "owner" && value == "helm");
+    if !is_record {
+        return Ok(None);
+    }
+    let title = format!("{kind} {name}");
+    let release = match take_release(&mut object, storage) {
+        Some(Ok(release)) => release,
+        Some(Err(reason)) => {
+            return Err((place, ObjectError::SecretLayer { object: title, reason }));
+        }
+        None => return Err((place, ObjectError::NoRelease { object: title })),
+    };
+    let release = Release::Encoded(release);
+    Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+fn string(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Whether an object is the JSON of a release.
+fn is_release(object: &Map) -> bool {
+    object.contains_key("name")
+        && object.contains_key("info")
+        && (object.contains_key("chart") || object.contains_key("manifest"))
+}
+
+/// The driver's text out of a Secret's or ConfigMap's data.
+fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, String>> {
+    let mut take = |field: &str| match object.get_mut(field)?.as_map_mut()?.remove("release")? {
+        Value::String(text) => Some(Vec::from(text)),
+        _ => None,
+    };
+    if let Some(plain) = take("stringData") {
+        return Some(Ok(plain));
+    }
+    let data = take("data")?;
+    if storage == Storage::ConfigMap {
+        return Some(Ok(data));
+    }
+    let packed: Vec<u8> = data.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    Some(codec::GO.decode(&packed).map_err(|error| error.to_string()))
+}
+
+/// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
+fn bare(place: String, text: Vec<u8>) -> StoredRecord {
+    let packed: Vec<u8> =
+        text.trim().iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let release = match codec::GO.decode(&packed) {
+        Ok(inner) if is_base64(&inner) => inner,
+        _ => packed,
+    };
+    let release = Release::Encoded(release);
+    let (name, namespace) = (String::new(), String::new());
+    StoredRecord { place, storage: Storage::Bare, name, namespace, labels: Vec::new(), release }
+}
+
+/// Whether a text can be base64: neither gzip nor JSON can.
+pub(super) fn is_base64(text: &[u8]) -> bool {
+    let start = text.get(..64).unwrap_or(text);
+    !start.is_empty()
+        && start.iter().all(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\n' | b'\r')
+        })
+}
