@@ -65,6 +65,9 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
+    /// Read release records out of files: dumps, backups, bare release strings
+    #[command(subcommand, arg_required_else_help = true)]
+    Release(Box<release::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -132,6 +135,7 @@ fn dispatch(
     let mut context = Context { global, environment, ui };
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),
+        Command::Release(command) => release::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }
 }

@@ -221,7 +221,7 @@ impl Audited {
                     self.add(code, format!("label {label} is {value:?}, the record says {body:?}"));
                 }
                 None => {
-                    self.add(code, format!("label {label} is missing, the record says {body:?}"))
+                    self.add(code, format!("label {label} is missing, the record says {body:?}"));
                 }
             }
         }

@@ -36,9 +36,9 @@ pub(super) enum Part {
 pub(super) fn run(
     part: Part,
     arguments: &Arguments,
-    mut context: Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, &mut context)?;
+    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
     let text = text(part, &record, arguments.show_secrets)
         .map_err(|error| CommandError::new(error_chain(&error)))?;
     context.ui.result(text)?;

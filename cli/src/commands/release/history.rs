@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
     source: SourceFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
-    let mut revisions = arguments.source.revisions(&arguments.release, &mut context)?;
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let mut revisions = arguments.source.revisions(&arguments.release, context)?;
     revisions.sort_by_key(|listed| listed.summary.revision);
     let keep = usize::try_from(arguments.max).unwrap_or(0).min(revisions.len());
     let revisions = revisions.split_off(revisions.len() - keep);

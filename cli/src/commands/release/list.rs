@@ -108,13 +108,13 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let selector = Selector::parse(&arguments.selector).map_err(CommandError::new)?;
     let filter = match arguments.filter.as_str() {
         "" => None,
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
-    let mut releases = arguments.source.list(&mut context);
+    let mut releases = arguments.source.list(context);
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));
     let states = arguments.states();

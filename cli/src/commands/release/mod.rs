@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Verify(verify::Arguments),
 }
 
-pub(crate) fn run(command: Command, context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
         Command::List(arguments) => list::run(&arguments, context),
         Command::History(arguments) => history::run(&arguments, context),

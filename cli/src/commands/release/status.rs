@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     source: SourceFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, &mut context)?;
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
     let fail = |error| CommandError::new(error_chain(&error));
     let text = match arguments.output {
         Output::Table => table(&record, arguments).map_err(fail)?,

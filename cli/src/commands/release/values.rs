@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     source: SourceFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, &mut context)?;
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
     let mut values: Option<Map> = if arguments.all {
         let mut warnings = Vec::new();
         let all = record

@@ -1,5 +1,7 @@
 //! `ichor release verify`: the audit.
 
+use std::time::SystemTime;
+
 use clap::Args;
 use goyaml::Value;
 use helm_rs::capabilities::KubeVersion;
@@ -23,13 +25,14 @@ pub(crate) struct Arguments {
     source: SourceFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let kube_version = match &arguments.kube_version {
         Some(text) => Some(KubeVersion::parse(text).map_err(CommandError::new)?),
         None => None,
     };
-    let now = i64::try_from(context.environment.unix_seconds()).unwrap_or(i64::MAX);
-    let audited = arguments.source.audit(&Question { now, kube_version }, &mut context);
+    let since = context.environment.now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(i64::MAX);
+    let audited = arguments.source.audit(&Question { now, kube_version }, context);
     let count = audited.records.len();
     let mut findings = verify(audited.records);
     findings.extend(audited.findings);

@@ -119,7 +119,7 @@ impl StoredRecord {
 pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, ObjectError)> {
     let Chunk { place, form, text } = chunk;
     let value = match form {
-        Form::Bare => return Ok(Some(bare(place, text))),
+        Form::Bare => return Ok(Some(bare(place, &text))),
         Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
         Form::Yaml => goyaml::from_yaml(&text, &Limits::default()).map_err(Into::into),
     };
@@ -130,7 +130,7 @@ pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, Object
     let Value::Map(mut object) = value else { return Ok(None) };
     let kind = string(object.get("kind"));
     if kind.is_empty() && is_release(&object) && form == Form::Json {
-        return Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, Vec::new()) }));
+        return Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) }));
     }
     let storage = match kind.as_str() {
         "Secret" => Storage::Secret,
@@ -194,7 +194,7 @@ fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, St
 }
 
 /// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
-fn bare(place: String, text: Vec<u8>) -> StoredRecord {
+fn bare(place: String, text: &[u8]) -> StoredRecord {
     let packed: Vec<u8> =
         text.trim().iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let release = match codec::GO.decode(&packed) {
