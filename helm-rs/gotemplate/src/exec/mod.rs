@@ -62,16 +62,26 @@ pub(crate) type Templates = HashMap<Str, Template>;
 /// parsed at run time define. This stands for Go's clone of the whole set.
 pub(crate) struct Scope<'s> {
     pub(crate) set: &'s Set,
+    /// What has the set's root name here, since every text run by `tpl` redefines that.
+    root: Option<Template>,
     own: Templates,
+    /// The nearest scope outside that defines a name of its own. Texts that define nothing
+    /// are passed over: otherwise a deep recursion through them would look through all of
+    /// them at every level.
     outer: Option<&'s Self>,
 }
 
 impl<'s> Scope<'s> {
     pub(crate) fn new(set: &'s Set) -> Self {
-        Self { set, own: Templates::new(), outer: None }
+        Self { set, root: None, own: Templates::new(), outer: None }
     }
 
     fn find(&self, name: &[u8]) -> Option<&Template> {
+        if let Some(root) = &self.root
+            && name == self.set.root_name().as_bytes()
+        {
+            return Some(root);
+        }
         let mut scope = Some(self);
         while let Some(here) = scope {
             if let Some(template) = here.own.get(name) {
@@ -82,14 +92,26 @@ impl<'s> Scope<'s> {
         self.set.find(name)
     }
 
+    fn define(&mut self, name: &Str, template: Template) {
+        if name == self.set.root_name() {
+            self.root = Some(template);
+        } else {
+            self.own.insert(name.clone(), template);
+        }
+    }
+
     /// A scope for a text parsed under the set's root name, and its main template.
     fn with_text(outer: &'s Self, program: &Arc<Program>) -> (Self, Template) {
-        let mut own = Templates::new();
+        let mut scope = Self {
+            set: outer.set,
+            root: outer.root.clone(),
+            own: Templates::new(),
+            outer: if outer.own.is_empty() { outer.outer } else { Some(outer) },
+        };
         // Go's clone has a root template without a text.
         if outer.find(program.name.as_bytes()).is_some() {
-            own.insert(program.name.clone(), Template { parsed: None });
+            scope.define(&program.name, Template { parsed: None });
         }
-        let mut scope = Self { set: outer.set, own, outer: Some(outer) };
         let mut main = Template { parsed: None };
         for (index, tree) in program.trees.iter().enumerate() {
             let template = Template { parsed: Some((Arc::clone(program), index)) };
@@ -98,7 +120,7 @@ impl<'s> Scope<'s> {
             }
             let known = scope.find(tree.name.as_bytes()).is_some_and(Template::is_defined);
             if !(known && tree.is_empty) {
-                scope.own.insert(tree.name.clone(), template);
+                scope.define(&tree.name, template);
             }
         }
         (scope, main)
