@@ -167,6 +167,8 @@ pub(crate) struct Shared<'h> {
     nested: usize,
     /// Bytes in the outputs that wait for the one being written.
     waiting_bytes: usize,
+    /// Bytes that calls have returned ([`crate::Limits::made_bytes`]).
+    made_bytes: usize,
     /// The limit that was reached: it ends the execution whatever functions make of it.
     limit: Option<Error>,
     arguments: Vec<Vec<Value>>,
@@ -187,6 +189,7 @@ impl<'h> Shared<'h> {
             next_check: STEPS_PER_CHECK,
             nested: 0,
             waiting_bytes: 0,
+            made_bytes: 0,
             limit: None,
             arguments: Vec::new(),
             outputs: Vec::new(),
@@ -409,6 +412,26 @@ impl<'s> Machine<'s, '_, '_> {
             && interrupted()
         {
             return self.stop("execution was interrupted");
+        }
+        Ok(())
+    }
+
+    /// Counts what a call has returned.
+    fn count_made(&mut self, value: &Value) -> Result<()> {
+        let bytes = match value {
+            Value::String(text) | Value::Bytes(text) => text.len(),
+            Value::List(list) => list.items().len() * size_of::<Value>(),
+            _ => return Ok(()),
+        };
+        let limits = &self.shared.options.limits;
+        if bytes > limits.output_bytes {
+            let text = format!("a value exceeds {} bytes", limits.output_bytes);
+            return self.stop(&text);
+        }
+        self.shared.made_bytes = self.shared.made_bytes.saturating_add(bytes);
+        if self.shared.made_bytes > limits.made_bytes {
+            let text = format!("calls return more than {} bytes", limits.made_bytes);
+            return self.stop(&text);
         }
         Ok(())
     }
