@@ -62,7 +62,7 @@ pub(crate) struct Global {
 enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
-    Chart(chart::Command),
+    Chart(Box<chart::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -127,9 +127,9 @@ fn dispatch(
     let mut global = parsed.global;
     global.debug |= environment.flag("HELM_DEBUG");
     ui.configure(global.color, global.verbose || global.debug);
-    let context = Context { global, environment, ui };
+    let mut context = Context { global, environment, ui };
     match parsed.command {
-        Command::Chart(command) => chart::run(command, context),
-        Command::Completions(arguments) => completions::run(&arguments, context),
+        Command::Chart(command) => chart::run(*command, &mut context),
+        Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }
 }

@@ -66,7 +66,7 @@ fn glob(files: &Value, args: &[Value]) -> Result<Value, CallError> {
 }
 
 fn as_config(files: &Value, _: &[Value]) -> Result<Value, CallError> {
-    by_base_name(files, std::clone::Clone::clone)
+    by_base_name(files, Str::clone)
 }
 
 fn as_secrets(files: &Value, _: &[Value]) -> Result<Value, CallError> {

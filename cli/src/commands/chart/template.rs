@@ -194,7 +194,7 @@ impl Ignored {
 
 pub(crate) fn run(
     mut arguments: Arguments,
-    mut context: Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     arguments.refused.check()?;
     let post_renderer = arguments
@@ -210,10 +210,10 @@ pub(crate) fn run(
         ));
     }
     let capabilities = capabilities(arguments.kube_version.as_deref(), &arguments.api_versions)?;
-    let (release_name, chart_name) = arguments.name_and_chart(&context)?;
+    let (release_name, chart_name) = arguments.name_and_chart(context)?;
 
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
-    let mut chart = arguments.source.load(&chart_name, &arguments.limits, &mut context)?;
+    let mut chart = arguments.source.load(&chart_name, &arguments.limits, context)?;
     if !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
         return Err(CommandError::new(format_args!(
             "{} charts are not installable",
@@ -255,15 +255,24 @@ pub(crate) fn run(
     }
     let output = Printer { arguments: &arguments, options: &options, chart: &chart, post_renderer };
     match result {
-        Ok(rendering) => output.print(&rendering, &mut context),
+        Ok(rendering) => output.print(&rendering, context),
         Err(error) => {
             let mut text = error_text(&error);
+            if let template::Error::Render(error) = &error {
+                if let Some(excerpt) = &error.excerpt {
+                    context.ui.debug(format!("{}\n{}", error.template, excerpt.trim_end()));
+                }
+                if error.is_limit {
+                    return Err(CommandError::from_bytes(text)
+                        .hint("raise the limit with --max-output or --max-time"));
+                }
+            }
             let Some(partial) = error.partial() else { return Err(CommandError::from_bytes(text)) };
             if !context.global.debug {
                 text.extend_from_slice(DEBUG_ADVICE.as_bytes());
                 return Err(CommandError::from_bytes(text));
             }
-            output.print_partial(&partial, &mut context)?;
+            output.print_partial(&partial, context)?;
             Err(CommandError::from_bytes(text))
         }
     }
