@@ -7,6 +7,8 @@
 //! With `ICHOR_FUNCTION_CASES` naming a file, its cases are run instead, and every difference
 //! is printed.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail the test")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

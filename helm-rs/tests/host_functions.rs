@@ -46,7 +46,7 @@ fn escape(bytes: &[u8]) -> String {
         if (b' '..0x7f).contains(&byte) && byte != b'~' {
             out.push(char::from(byte));
         } else {
-            write!(out, "~{byte:02x}").unwrap();
+            let _ = write!(out, "~{byte:02x}");
         }
     }
     out

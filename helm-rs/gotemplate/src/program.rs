@@ -138,6 +138,8 @@ pub(crate) enum Op {
     /// The end of a loop's body.
     Next(Id),
     Break(Id),
+    /// Leaves the innermost loop's `{{else}}`, for a `continue` of one around it.
+    LeaveLoop,
     Jump(u32),
     /// Drops the variables from this slot on.
     EndScope {

@@ -28,7 +28,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The part of a YAML or JSON failure below the texts that name the stage.
+    /// Whether one of our own bounds was met, so that Go might have gone on.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit(_))
     }
@@ -43,7 +43,7 @@ pub enum Conversion {
     /// The YAML could be read, but parts do not fit; one line per part.
     #[error("yaml: unmarshal errors:\n  {}", .0.join("\n  "))]
     Parts(Vec<String>),
-    /// A key that JSON cannot express: null, binary data above `i64`…
+    /// A key that JSON cannot express: null, or an integer above `i64`.
     #[error("unsupported map key of type: {go_type}, key: {key}, value: {value}")]
     MapKey {
         /// The Go type of the key.

@@ -71,7 +71,7 @@ pub fn from_yaml_strict(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 }
 
 /// Reads a document into a map, as `fromYaml`, values files and manifests are read. Null and
-/// empty input leave the map empty.
+/// empty input leave the map empty (and not nil: Go decodes into a map that is there).
 ///
 /// `go_type` names the Go type in the error for anything else: `map[string]interface {}` in
 /// templates, `chartutil.Values` for values files.

@@ -6,8 +6,8 @@ use bstr::{BStr, BString};
 
 /// Plain owned data: what YAML or JSON decodes to in Go's `interface{}` world.
 ///
-/// Text is bytes, because Go strings are: what a decoder returns is valid UTF-8 except for the
-/// content of a `!!binary` scalar.
+/// Text is bytes, because Go strings are. What a decoder returns is valid UTF-8: bytes that are
+/// none, as `!!binary` scalars may hold, become U+FFFD on the way through JSON.
 ///
 /// ```
 /// use goyaml::{Limits, Value};

@@ -2,6 +2,15 @@
 //!
 //! Columns are separated by tabs; a result is `=` and a text or `!` and an error. Bytes outside of
 //! a few printable characters are escaped.
+//!
+//! - `decode.tsv`: input, what `sigs.k8s.io/yaml` reads with numbers kept; then, where they differ
+//!   from it, `floats` (plain `Unmarshal`), `strict`, `map`, `seq`
+//! - `encode.tsv`: a value (`json:`, `bytes:`, `float:`), `toYaml`, `toYamlPretty`, JSON, JSON
+//!   without HTML escapes
+//! - `json.tsv`: input, what `json.Unmarshal` reads; then, where they differ, `prefix` (a stream
+//!   decoder, with the bytes it took), `map` and what it left (`partial`), `seq`
+//!
+//! Inputs for which Go's answer changes from run to run are left out.
 
 #![expect(clippy::expect_used, reason = "helpers of tests may panic as tests do")]
 

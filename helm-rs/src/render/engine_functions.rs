@@ -1,5 +1,9 @@
 //! The functions that belong to a running engine: `include`, `tpl`, `required`, `fail`,
 //! `lookup` and `getHostByName` (`pkg/engine/engine.go`, `initFunMap`).
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "template functions own their arguments: their Go signature follows from the types"
+)]
 
 #![expect(
     clippy::needless_pass_by_value,

@@ -21,7 +21,7 @@ use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
 
 /// `chartutil.Values`, Helm's type of `.Values`.
-pub(crate) static VALUES: MapType =
+pub(super) static VALUES: MapType =
     MapType { name: "chartutil.Values", element: Type::Any, methods: &VALUES_METHODS };
 
 static VALUES_METHODS: [Method; 5] = [
@@ -38,7 +38,7 @@ static VALUES_METHODS: [Method; 5] = [
 ];
 
 /// `chartutil.VersionSet`, Helm's type of `.Capabilities.APIVersions`.
-pub(crate) static VERSION_SET: ListType =
+pub(super) static VERSION_SET: ListType =
     ListType { name: "chartutil.VersionSet", element: Type::String, methods: &VERSION_SET_METHODS };
 
 static VERSION_SET_METHODS: [Method; 1] =
@@ -416,7 +416,7 @@ impl CapabilitiesObject {
 static CAPABILITIES_METHODS: [Method; 1] =
     [Method { name: "Copy", params: &[], variadic: false, call: copy_capabilities }];
 
-#[expect(clippy::unnecessary_wraps, reason = "the signature of all methods")]
+#[expect(clippy::unnecessary_wraps, reason = "the type of a method's body")]
 fn copy_capabilities(capabilities: &Value, _: &[Value]) -> Result<Value, CallError> {
     // Nothing that templates can do changes the object, so a shared copy is a copy.
     Ok(capabilities.clone())

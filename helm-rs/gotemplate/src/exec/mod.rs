@@ -345,6 +345,7 @@ impl<'s> Machine<'s, '_, '_> {
                 Op::Range(id) => self.start_loop(id)?,
                 Op::Next(id) => self.next_turn(id)?,
                 Op::Break(id) => self.end_loop(id),
+                Op::LeaveLoop => self.leave_loop(),
                 Op::Jump(target) => self.next = target as usize,
                 Op::EndScope { slots } => self.variables.truncate(self.base + slots as usize),
                 Op::Template(node) => self.call_template(node, floor)?,

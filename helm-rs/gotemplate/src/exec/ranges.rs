@@ -81,7 +81,6 @@ impl Machine<'_, '_, '_> {
         };
         self.loops.push(LoopState { items, dot: self.dot.clone(), dots: self.dots.len() });
         if !self.turn(id)? {
-            self.loops.pop();
             self.next = info.otherwise as usize;
         }
         Ok(())
@@ -95,12 +94,17 @@ impl Machine<'_, '_, '_> {
         Ok(())
     }
 
-    /// After the last turn, or `break`.
-    pub(super) fn end_loop(&mut self, id: Id) {
+    /// Gives the dot from before the innermost loop back.
+    pub(super) fn leave_loop(&mut self) {
         if let Some(state) = self.loops.pop() {
             self.dot = state.dot;
             self.dots.truncate(state.dots);
         }
+    }
+
+    /// After the last turn, or `break`.
+    pub(super) fn end_loop(&mut self, id: Id) {
+        self.leave_loop();
         if let Some(info) = self.tree.loops.get(id as usize) {
             self.next = info.done as usize;
         }

@@ -381,11 +381,21 @@ impl Parser<'_> {
         if token.kind != Kind::RightDelim {
             return self.unexpected(token, &format!("{{{{{word}}}}}"));
         }
-        let Some(&current) = self.tree.open_loops.last() else {
+        let open = &self.tree.open_loops;
+        let Some(body) = open.iter().rposition(|open| !open.in_else) else {
             return self.fail("{{%s}} outside {{range}}", &[word.into()]);
         };
-        let leave = if keyword.kind == Kind::Break { Op::Break } else { Op::Next };
-        self.emit(leave(current));
+        if keyword.kind == Kind::Break {
+            if let Some(innermost) = open.last() {
+                self.emit(Op::Break(innermost.id));
+            }
+            return Ok(());
+        }
+        let (id, left) = (open[body].id, open.len() - body - 1);
+        for _ in 0..left {
+            self.emit(Op::LeaveLoop);
+        }
+        self.emit(Op::Next(id));
         Ok(())
     }
 

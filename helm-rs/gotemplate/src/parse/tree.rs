@@ -19,13 +19,22 @@ pub(super) struct TreeState {
     pub(super) is_empty: bool,
     pub(super) code: Vec<Op>,
     pub(super) loops: Vec<Loop>,
-    /// The loops that `break` may leave here.
-    pub(super) open_loops: Vec<Id>,
+    /// The loops around this place, outermost first.
+    pub(super) open_loops: Vec<OpenLoop>,
     /// Names that may be used; a name counts from its declaration's start.
     pub(super) visible: Vec<Span>,
     /// Declarations that have been evaluated when an action here runs, one per slot after
     /// the slot of `$`.
     pub(super) declared: Vec<Id>,
+}
+
+/// A loop that is being read.
+#[derive(Clone, Copy)]
+pub(super) struct OpenLoop {
+    pub(super) id: Id,
+    /// In its `{{else}}`: there, `break` ends only this loop (`walkRange` recovers it around both
+    /// branches), but does not count as being in a loop.
+    pub(super) in_else: bool,
 }
 
 /// How much of the variables was there when a scope began.
@@ -127,14 +136,16 @@ impl Parser<'_> {
         let slots = self.tree.slots();
         let body = self.here();
         self.tree.loops.push(Loop { pipe, body, otherwise: 0, done: 0, slots, variables });
-        self.tree.open_loops.push(id);
+        self.tree.open_loops.push(OpenLoop { id, in_else: false });
         id
     }
 
     /// Ends the body; the branch for nothing to range over follows.
     pub(super) fn close_loop_body(&mut self, id: Id) {
         self.emit(Op::Next(id));
-        self.tree.open_loops.pop();
+        if let Some(open) = self.tree.open_loops.last_mut() {
+            open.in_else = true;
+        }
         let here = self.here();
         if let Some(info) = self.tree.loops.get_mut(id as usize) {
             info.otherwise = here;
@@ -143,6 +154,9 @@ impl Parser<'_> {
 
     /// Ends the loop.
     pub(super) fn close_loop(&mut self, id: Id) {
+        // The other branch runs inside the loop's state, too.
+        self.emit(Op::Break(id));
+        self.tree.open_loops.pop();
         let here = self.here();
         if let Some(info) = self.tree.loops.get_mut(id as usize) {
             info.done = here;

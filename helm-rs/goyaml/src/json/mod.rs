@@ -139,7 +139,7 @@ pub fn from_json_exact(input: &[u8], limits: &Limits) -> Result<Value, Error> {
 }
 
 /// Reads an object as `fromJson` does. The map holds what Go leaves in it when the second part
-/// is an error.
+/// is an error. For `null` the map is empty, where Go's is nil.
 pub fn from_json_map(input: &[u8], go_type: &str, limits: &Limits) -> (Map, Option<Error>) {
     match parse(input, false, Extent::Whole, limits) {
         Err(error) => (Map::new(), Some(error)),
@@ -153,7 +153,7 @@ pub fn from_json_map(input: &[u8], go_type: &str, limits: &Limits) -> (Map, Opti
     }
 }
 
-/// Reads an array as `fromJsonArray` does.
+/// Reads an array as `fromJsonArray` does. For `null` it is empty, where Go's is nil.
 ///
 /// # Errors
 /// Go's error.

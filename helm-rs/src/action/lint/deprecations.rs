@@ -1,8 +1,6 @@
 //! API versions that Kubernetes has deprecated, as the client library of Kubernetes 1.36 knows
 //! them (`k8s.io/client-go/kubernetes/scheme`, lifecycle methods of its types).
 
-use std::fmt::Write as _;
-
 use crate::capabilities::KubeVersion;
 
 /// API version, kind, minor release of Kubernetes 1 that deprecates it, minor release that
@@ -19,15 +17,9 @@ pub(super) fn warning(api_version: &str, kind: &str, kube_version: &KubeVersion)
     if current != (0, 0) && (1, deprecated) > current {
         return None;
     }
-    let mut text = format!("{api_version} {kind} is deprecated in v1.{deprecated}+");
-    if let Some(removed) = removed {
-        let _ = write!(text, ", unavailable in v1.{removed}+");
-    }
-    if let Some(replacement) = replacement {
-        text.push_str("; use ");
-        text.push_str(replacement);
-    }
-    Some(text)
+    let removal = removed.map(|minor| format!(", unavailable in v1.{minor}+")).unwrap_or_default();
+    let advice = replacement.map(|other| format!("; use {other}")).unwrap_or_default();
+    Some(format!("{api_version} {kind} is deprecated in v1.{deprecated}+{removal}{advice}"))
 }
 
 #[rustfmt::skip]

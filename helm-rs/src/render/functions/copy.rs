@@ -32,6 +32,9 @@ fn copy(value: &Value, depth: usize, budget: &mut limits::Budget) -> Result<Valu
             }
             Value::Map(Map::new(map.ty(), entries))
         }
+        Value::Object(object) => {
+            super::semver::blank_copy(&**object).unwrap_or_else(|| value.clone())
+        }
         other => other.clone(),
     })
 }

@@ -124,7 +124,6 @@ impl Merger {
         // Emptiness counts after the merge: an empty map that was filled is kept.
         let kept = present.filter(|present| !is_empty(present));
         match (&kept, &value) {
-            (Some(_), Value::List(_) | Value::Bytes(_)) if !self.overwrite => {}
             (Some(Value::Map(_)), Value::Map(_)) => {}
             (Some(_), _) if !self.overwrite => {}
             _ => assign(into, key, value)?,

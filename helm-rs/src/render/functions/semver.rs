@@ -73,6 +73,16 @@ macro_rules! object {
 object!(Pointer, "*semver.Version", Kind::Ptr, POINTER_METHODS, |this| this.0.borrow());
 object!(Plain, "semver.Version", Kind::Struct, PLAIN_METHODS, |this| this.0);
 
+/// What copystructure makes of a version: it does not copy unexported fields, and a version has no
+/// others.
+pub(super) fn blank_copy(object: &dyn Object) -> Option<Value> {
+    if object.as_any().is::<Pointer>() {
+        Some(Value::Object(Rc::new(Pointer(RefCell::default()))))
+    } else {
+        object.as_any().is::<Plain>().then(|| plain(Version::default()))
+    }
+}
+
 fn mismatch() -> CallError {
     CallError::from("the method's receiver or argument is of another type")
 }

@@ -10,8 +10,8 @@ use super::der::{self, Reader};
 use super::keys::PrivateKey;
 use super::pem;
 use crate::address;
-use crate::render::time::{Duration, Time, Zone};
 use crate::gotext::quote;
+use crate::render::time::{Duration, Time, Zone};
 
 /// What a certificate is to say.
 pub(super) struct Template {

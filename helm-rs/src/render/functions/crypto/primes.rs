@@ -107,7 +107,7 @@ fn sieve(words: &[u64], small: &SmallPrimes) -> Vec<bool> {
             let prime = u64::from(prime);
             // The first k with start + 2k = 0 modulo the prime.
             let rest = (prime - remainder % prime) % prime;
-            let first = (rest + if rest.is_multiple_of(2) { 0 } else { prime }) / 2;
+            let first = u64::midpoint(rest, if rest.is_multiple_of(2) { 0 } else { prime });
             let mut k = first as usize;
             while let Some(mark) = composite.get_mut(k) {
                 *mark = true;

@@ -17,6 +17,10 @@ use crate::gotext::quote;
 
 /// The most memory that one compiled expression may take, in bytes. Go allows 128 MiB.
 const COMPILED_SIZE: usize = 64 << 20;
+/// Patterns nested deeper than this are compiled on a stack of their own if need be.
+const SHALLOW: usize = 50;
+/// Bytes of that stack.
+const DEEP_STACK: usize = 8 << 20;
 /// The most expressions that are kept compiled.
 const CACHED: usize = 512;
 
@@ -139,10 +143,18 @@ pub(crate) fn syntax_error(pattern: &[u8]) -> Option<String> {
 impl Regex {
     fn new(pattern: &[u8]) -> Result<Self, parse::SyntaxError> {
         let parsed = parse::parse(pattern)?;
-        let program = meta::Builder::new()
-            .configure(meta::Config::new().nfa_size_limit(Some(COMPILED_SIZE)))
-            .build_from_hir(&parsed.hir)
-            .map_err(|_| parse::SyntaxError::large(pattern))?;
+        let build = || {
+            meta::Builder::new()
+                .configure(meta::Config::new().nfa_size_limit(Some(COMPILED_SIZE)))
+                .build_from_hir(&parsed.hir)
+                .map_err(|_| parse::SyntaxError::large(pattern))
+        };
+        // The compiler recurses; a thousand levels are allowed.
+        let program = if parsed.height > SHALLOW {
+            stacker::maybe_grow(DEEP_STACK / 2, DEEP_STACK, build)
+        } else {
+            build()
+        }?;
         Ok(Self { program, names: parsed.names, empty: pattern.is_empty() })
     }
 

@@ -66,6 +66,8 @@ pub(super) struct Pattern {
     pub(super) hir: Hir,
     /// The groups' names, the whole match first; empty for unnamed ones.
     pub(super) names: Vec<String>,
+    /// How deep it is nested.
+    pub(super) height: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +125,7 @@ pub(super) fn parse(pattern: &[u8]) -> Result<Pattern, SyntaxError> {
         return Err(error(NO_PAREN, pattern));
     }
     let node = parser.finish()?;
-    Ok(Pattern { hir: node.hir, names: parser.names })
+    Ok(Pattern { hir: node.hir, names: parser.names, height: node.height })
 }
 
 impl Frame {

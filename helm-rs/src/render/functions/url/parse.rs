@@ -281,7 +281,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, Problem> {
     while let Some(&byte) = text.get(at) {
         if byte != b'%' {
             if host && byte.is_ascii() && !part.allows(byte) {
-                return Err(Problem::HostCharacter(quote(&[byte])));
+                return Err(Problem::HostCharacter(quote([byte])));
             }
             out.push(byte);
             at += 1;
