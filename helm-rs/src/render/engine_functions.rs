@@ -5,11 +5,6 @@
     reason = "template functions own their arguments: their Go signature follows from the types"
 )]
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "arguments are owned: their types are the Go signature"
-)]
-
 use std::collections::HashMap;
 use std::fmt;
 
