@@ -97,6 +97,7 @@ struct Seen {
 impl Reader {
     /// Reads a line. `Some(Some(column))` if the text of a block scalar follows, which belongs to
     /// the collection at `column`.
+    #[expect(clippy::option_option, reason = "outside: certain or not; inside: a text follows")]
     fn line(&mut self, line: &[u8]) -> Option<Option<usize>> {
         let mut column = indentation(line);
         let mut rest = line.get(column..)?;
@@ -338,9 +339,40 @@ if: [ a\n  empty: {}\n  none:\n  last: \"a\\\"b\"\ndata: >-\n  folded\n   text\n
     #[test]
     fn is_sure_only_when_right() {
         let pieces = [
-            "", " ", "\n", ":", ": ", "- ", "#", " #", "\"", "'", "|", "{", "}", "-", "\n  ", "&a ",
-            "*a", "!!x ", "---\n", "<<", "~", "null", "kind: a\n", "\n- ", "? ", "\\", "%", ",", "\t",
-            "é", ".inf", "Name: x", "1", "true",
+            "",
+            " ",
+            "\n",
+            ":",
+            ": ",
+            "- ",
+            "#",
+            " #",
+            "\"",
+            "'",
+            "|",
+            "{",
+            "}",
+            "-",
+            "\n  ",
+            "&a ",
+            "*a",
+            "!!x ",
+            "---\n",
+            "<<",
+            "~",
+            "null",
+            "kind: a\n",
+            "\n- ",
+            "? ",
+            "\\",
+            "%",
+            ",",
+            "\t",
+            "é",
+            ".inf",
+            "Name: x",
+            "1",
+            "true",
         ];
         let mut answers = 0;
         for at in 0..SAMPLE.len() {
