@@ -258,7 +258,6 @@ fn split_key(rest: &[u8]) -> Option<Option<(&[u8], &[u8])>> {
 
 /// A quoted text at the start, which must end on the line, and what follows it. The text is none
 /// if it has escapes.
-#[expect(clippy::type_complexity, reason = "a pair of slices")]
 fn quoted(rest: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (quote, inside) = rest.split_first()?;
     let mut at = 0;
