@@ -33,11 +33,14 @@ pub struct Limits {
     pub steps: u64,
     /// Executions inside each other, by functions that run templates.
     pub nesting: usize,
+    /// Bytes of the texts and lists that calls return, in all (4 GiB). A template can keep
+    /// them all, and double a text at every turn of a loop.
+    pub made_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 10_000 }
+        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 10_000, made_bytes: 4 << 30 }
     }
 }
 
