@@ -46,14 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let clock = Clock::Fixed(Reading::at(1_750_000_000, 0));
         let mut host = Host::new(Randomness::Seed(1), clock, Zone::utc());
         let began = Instant::now();
-        let rendering = template::template(
-            &engine,
-            &mut chart,
-            &values,
-            &options,
-            &mut host,
-            &mut Vec::new(),
-        )?;
+        let rendering =
+            template::template(&engine, &mut chart, &values, &options, &mut host, &mut Vec::new())?;
         Ok((began.elapsed(), rendering.manifest.len()))
     };
     let (first, bytes) = render()?;
