@@ -244,7 +244,8 @@ impl Program {
         let mut set =
             Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
+            set.parse_shared(name.as_str(), Arc::clone(source))
+                .map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
     }

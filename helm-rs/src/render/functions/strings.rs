@@ -246,10 +246,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<u8>, CallError> {
 }
 
 /// Joins what `show` appends for each value that is not nil with a space.
-fn spaced(
-    values: &[Value],
-    show: impl Fn(&mut Vec<u8>, &Value),
-) -> Result<Vec<u8>, CallError> {
+fn spaced(values: &[Value], show: impl Fn(&mut Vec<u8>, &Value)) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::new();
     for (i, value) in values.iter().filter(|value| !matches!(value, Value::Nil)).enumerate() {
         if i > 0 {
