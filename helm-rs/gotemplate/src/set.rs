@@ -135,16 +135,16 @@ impl Set {
     /// # Errors
     /// When the text does not parse; the set is then as before.
     pub fn parse(&mut self, name: impl Into<Str>, text: &[u8]) -> Result<(), Error> {
-        self.parse_shared(name, Arc::from(text))
+        self.parse_shared(name, &Arc::from(text))
     }
 
     /// As [`Set::parse`], keeping the text itself instead of a copy.
     ///
     /// # Errors
     /// As [`Set::parse`].
-    pub fn parse_shared(&mut self, name: impl Into<Str>, text: Arc<[u8]>) -> Result<(), Error> {
+    pub fn parse_shared(&mut self, name: impl Into<Str>, text: &Arc<[u8]>) -> Result<(), Error> {
         let name = name.into();
-        let program = Arc::new(parse::parse(&name, &text, self)?);
+        let program = Arc::new(parse::parse(&name, text, self)?);
         for (index, tree) in program.trees.iter().enumerate() {
             let known = self.templates.get(&tree.name).is_some_and(Template::is_defined);
             if !(known && tree.is_empty) {

@@ -244,7 +244,7 @@ impl Program {
         let mut set =
             Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse_shared(name.as_str(), Arc::clone(source))
+            set.parse_shared(name.as_str(), source)
                 .map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
