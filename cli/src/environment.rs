@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use helm_rs::gotext;
 
@@ -89,11 +89,6 @@ impl Environment {
     /// The time of day.
     pub(crate) fn now(&self) -> SystemTime {
         self.now.unwrap_or_else(SystemTime::now)
-    }
-
-    /// Seconds since 1970.
-    pub(crate) fn unix_seconds(&self) -> u64 {
-        self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
     }
 
     /// All of standard input, up to `limit` bytes.

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// How the program ends. `--help` of every command prints [`Exit::HELP`].
+/// How the program ends. The root's `--help` lists the codes, and each command's the ones it
+/// uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
@@ -14,13 +15,6 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What help texts say about exit codes.
-    pub(crate) const HELP: &'static str = "\
-Exit codes:
-  0  done
-  1  an error, as in Helm
-  2  the answer is no: refused, differences or findings; nothing was written";
-
     /// The number that the shell sees.
     pub const fn code(self) -> u8 {
         match self {

@@ -68,10 +68,10 @@ impl BooleanFlag {
 
 fn boolean_flags(command: &Command, flags: &mut Vec<BooleanFlag>) {
     for argument in command.get_arguments() {
-        if let (ArgAction::SetTrue, Some(long)) = (argument.get_action(), argument.get_long()) {
-            if !flags.iter().any(|flag| flag.long == long) {
-                flags.push(BooleanFlag { long: long.to_owned(), short: argument.get_short() });
-            }
+        if let (ArgAction::SetTrue, Some(long)) = (argument.get_action(), argument.get_long())
+            && !flags.iter().any(|flag| flag.long == long)
+        {
+            flags.push(BooleanFlag { long: long.to_owned(), short: argument.get_short() });
         }
     }
     for subcommand in command.get_subcommands() {

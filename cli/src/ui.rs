@@ -23,7 +23,6 @@ pub struct Ui {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
     colour: bool,
-    quiet: bool,
     verbose: bool,
 }
 
@@ -41,17 +40,16 @@ impl Ui {
 
     /// Any streams.
     pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, colour: bool) -> Self {
-        Self { out, err, colour, quiet: false, verbose: false }
+        Self { out, err, colour, verbose: false }
     }
 
     /// Applies the flags that every command has.
-    pub(crate) const fn configure(&mut self, colour: Colour, quiet: bool, verbose: bool) {
+    pub(crate) const fn configure(&mut self, colour: Colour, verbose: bool) {
         match colour {
             Colour::Auto => {}
             Colour::Always => self.colour = true,
             Colour::Never => self.colour = false,
         }
-        self.quiet = quiet;
         self.verbose = verbose;
     }
 
@@ -68,13 +66,6 @@ impl Ui {
     /// A line that the user should see even when quiet, in Helm's words where Helm has them.
     pub(crate) fn warning(&mut self, text: impl AsRef<str>) {
         self.line("", "", text.as_ref().as_bytes());
-    }
-
-    /// What is going on; silent when quiet.
-    pub(crate) fn note(&mut self, text: impl AsRef<str>) {
-        if !self.quiet {
-            self.line("", "", text.as_ref().as_bytes());
-        }
     }
 
     /// For whoever debugs; only when verbose.

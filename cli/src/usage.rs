@@ -26,6 +26,10 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             format!("unknown command {} for \"ichor\"", helm_rs::gotext::quote(name))
         }
+        ErrorKind::MissingRequiredArgument => match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(names)) => format!("missing argument: {}", names.join(", ")),
+            _ => first_line(error),
+        },
         _ => first_line(error),
     };
     let hint = match error

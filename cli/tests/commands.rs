@@ -37,7 +37,8 @@ fn execute(line: &str) -> String {
             text.push('\n');
         }
         if !stream.is_empty() && !stream.ends_with('\n') {
-            text.push_str(&format!("{mark}\\ no line end\n"));
+            text.push(mark);
+            text.push_str("\\ no line end\n");
         }
     }
     text
@@ -60,7 +61,11 @@ fn words(line: &str) -> Vec<String> {
                 }
                 open = false;
             }
-            c => words.last_mut().expect("one word").push(c),
+            c => {
+                if let Some(word) = words.last_mut() {
+                    word.push(c);
+                }
+            }
         }
     }
     words

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let limits = CodecLimits { decompressed: 4 << 20 };
-    let json = match decode(data, &limits) {
+    let json = match decode(data, limits) {
         Ok(json) => json,
         Err(_) => String::from_utf8_lossy(data).into_owned(),
     };

@@ -40,20 +40,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let load = began.elapsed();
 
     let engine = Engine::new(EngineOptions::default());
-    let mut render = || -> Result<(Duration, usize), Box<dyn Error>> {
+    let render = || -> Result<(Duration, usize), Box<dyn Error>> {
         // A render changes the chart's dependencies: each gets its own copy, outside the clock.
         let mut chart = loaded.clone();
         let clock = Clock::Fixed(Reading::at(1_750_000_000, 0));
         let mut host = Host::new(Randomness::Seed(1), clock, Zone::utc());
         let began = Instant::now();
-        let rendering = template::template(
-            &engine,
-            &mut chart,
-            &values,
-            &options,
-            &mut host,
-            &mut Vec::new(),
-        )?;
+        let rendering =
+            template::template(&engine, &mut chart, &values, &options, &mut host, &mut Vec::new())?;
         Ok((began.elapsed(), rendering.manifest.len()))
     };
     let (first, bytes) = render()?;

@@ -26,7 +26,11 @@ use crate::usage::usage_error;
         "Examples:\n",
         "  ichor chart template my-release ./my-chart -f values.yaml\n",
         "  ichor chart lint ./my-chart\n",
-        "  ichor completions bash > /etc/bash_completion.d/ichor"
+        "  ichor completions bash > /etc/bash_completion.d/ichor\n\n",
+        "Exit codes:\n",
+        "  0  done\n",
+        "  1  an error, as in Helm; wrong usage too\n",
+        "  2  the answer is no: refused, differences or findings; nothing was written"
     )
 )]
 struct Arguments {
@@ -58,7 +62,7 @@ pub(crate) struct Global {
 enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
-    Chart(chart::Command),
+    Chart(Box<chart::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -122,10 +126,10 @@ fn dispatch(
     let parsed = Arguments::from_arg_matches(&matches).map_err(CommandError::new)?;
     let mut global = parsed.global;
     global.debug |= environment.flag("HELM_DEBUG");
-    ui.configure(global.color, global.quiet, global.verbose || global.debug);
-    let context = Context { global, environment, ui };
+    ui.configure(global.color, global.verbose || global.debug);
+    let mut context = Context { global, environment, ui };
     match parsed.command {
-        Command::Chart(command) => chart::run(command, context),
-        Command::Completions(arguments) => completions::run(&arguments, context),
+        Command::Chart(command) => chart::run(*command, &mut context),
+        Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }
 }

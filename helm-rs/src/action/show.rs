@@ -1,8 +1,7 @@
 //! What a chart says about itself, as `helm show` prints it (`pkg/action/show.go`).
 
-use goyaml::{Map, Value};
-
-use crate::chart::{Chart, Metadata};
+use crate::chart::Chart;
+use crate::render::metadata_yaml;
 
 /// What to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +31,7 @@ impl Part {
 pub fn show(chart: &Chart, part: Part) -> Result<Vec<u8>, goyaml::Error> {
     let mut out = Vec::new();
     if part.includes(Part::Chart) {
-        out.extend_from_slice(goyaml::to_yaml(&metadata_value(&chart.metadata))?.as_bytes());
+        out.extend_from_slice(metadata_yaml(chart.metadata.clone())?.as_bytes());
         out.push(b'\n');
     }
     if part.includes(Part::Values) && chart.values.is_some() {
@@ -70,26 +69,4 @@ fn separate(out: &mut Vec<u8>, part: Part) {
 
 fn is_readme(name: &str) -> bool {
     ["readme.md", "readme.txt", "readme"].iter().any(|readme| name.eq_ignore_ascii_case(readme))
-}
-
-/// The metadata as Helm writes it to YAML and JSON: empty fields left out.
-pub fn metadata_value(metadata: &Metadata) -> Value {
-    let mut map = Map::new();
-    let mut text = |name: &str, value: &str| {
-        if !value.is_empty() {
-            map.insert(name, value);
-        }
-    };
-    text("name", &metadata.name);
-    text("home", &metadata.home);
-    text("version", &metadata.version);
-    text("description", &metadata.description);
-    text("icon", &metadata.icon);
-    text("apiVersion", &metadata.api_version);
-    text("condition", &metadata.condition);
-    text("tags", &metadata.tags);
-    text("appVersion", &metadata.app_version);
-    text("kubeVersion", &metadata.kube_version);
-    text("type", &metadata.chart_type);
-    Value::Map(map)
 }

@@ -76,7 +76,7 @@ pub enum CodecError {
 ///
 /// # Errors
 /// [`CodecError`] names the layer and the byte.
-pub fn decode(release: &[u8], limits: &CodecLimits) -> Result<String, CodecError> {
+pub fn decode(release: &[u8], limits: CodecLimits) -> Result<String, CodecError> {
     // Go's decoder skips line breaks; dumps made by other tools wrap lines.
     let packed: Vec<u8>;
     let release = if release.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -97,7 +97,7 @@ pub fn decode(release: &[u8], limits: &CodecLimits) -> Result<String, CodecError
         .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() })
 }
 
-fn decompress(data: &[u8], limits: &CodecLimits) -> Result<Vec<u8>, CodecError> {
+fn decompress(data: &[u8], limits: CodecLimits) -> Result<Vec<u8>, CodecError> {
     let mut json = Vec::with_capacity((data.len() * 6).min(limits.decompressed));
     // One byte over the limit tells "just fits" from "too large".
     let bound = limits.decompressed as u64 + 1;
@@ -142,8 +142,8 @@ mod tests {
     fn round_trip_and_plain() {
         let json = r#"{"name":"x","config":{"a":"ö"}}"#;
         let limits = CodecLimits::default();
-        assert_eq!(decode(encode(json).unwrap().as_bytes(), &limits).unwrap(), json);
-        assert_eq!(decode(STANDARD.encode(json).as_bytes(), &limits).unwrap(), json);
+        assert_eq!(decode(encode(json).unwrap().as_bytes(), limits).unwrap(), json);
+        assert_eq!(decode(STANDARD.encode(json).as_bytes(), limits).unwrap(), json);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let json = r#"{"name":"x","info":{"status":"deployed"},"version":3}"#;
         let stored = encode(json).unwrap();
         for end in 0..stored.len() {
-            let result = decode(&stored.as_bytes()[..end], &CodecLimits::default());
+            let result = decode(&stored.as_bytes()[..end], CodecLimits::default());
             assert_ne!(result.ok().as_deref(), Some(json), "cut at {end}");
         }
     }
@@ -160,6 +160,6 @@ mod tests {
     fn a_bomb_stops_at_the_limit() {
         let stored = encode(&"0".repeat(10_000_000)).unwrap();
         let limits = CodecLimits { decompressed: 1_000_000 };
-        assert!(matches!(decode(stored.as_bytes(), &limits), Err(CodecError::TooLarge { .. })));
+        assert!(matches!(decode(stored.as_bytes(), limits), Err(CodecError::TooLarge { .. })));
     }
 }

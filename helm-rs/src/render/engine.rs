@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{Map, MissingKey, Set, Value};
+use gotemplate::{ErrorKind, Map, MissingKey, Set, Value};
 
 use super::engine_functions;
 use super::files::files;
@@ -88,6 +88,8 @@ pub struct RenderError {
     pub message: BString,
     /// The line of the template with the failing part marked, for a terminal.
     pub excerpt: Option<String>,
+    /// Whether a limit was reached: of this program, not of Helm.
+    pub is_limit: bool,
 }
 
 /// The templates of a chart, parsed.
@@ -217,6 +219,7 @@ impl Engine {
                 )
                 .into(),
                 excerpt: None,
+                is_limit: true,
             })?;
             rendered.insert(name.clone(), text.into());
         }
@@ -241,7 +244,8 @@ impl Program {
         let mut set =
             Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
+            set.parse_shared(name.as_str(), source)
+                .map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
     }
@@ -264,6 +268,7 @@ pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, Ren
         template: NAME.to_owned(),
         message: message.into(),
         excerpt: None,
+        is_limit: false,
     };
     let fail = |error: gotemplate::Error| fail(error.text().to_vec());
     let mut set = Set::new(NAME, builtin_functions());
@@ -333,6 +338,7 @@ pub(super) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
 /// `cleanupParseError`.
 fn error_while_reading(name: &str, error: &gotemplate::Error) -> RenderError {
     let excerpt = error.excerpt();
+    let is_limit = error.kind() == ErrorKind::Limit;
     let error = error.text().as_bytes();
     let mut parts = error.split_str(": ");
     let location = parts.nth(1);
@@ -340,12 +346,13 @@ fn error_while_reading(name: &str, error: &gotemplate::Error) -> RenderError {
         (Some(location), Some(last)) => [b"parse error at (", location, b"): ", last].concat(),
         _ => [b"parse error in (", name.as_bytes(), b"): ", error].concat(),
     };
-    RenderError { template: name.to_owned(), message: message.into(), excerpt }
+    RenderError { template: name.to_owned(), message: message.into(), excerpt, is_limit }
 }
 
 /// `cleanupExecError`: what `required` and `fail` say stands between two marks.
 fn error_while_running(name: &str, error: &gotemplate::Error) -> RenderError {
     let excerpt = error.excerpt();
+    let is_limit = error.kind() == ErrorKind::Limit;
     let is_exec_error = error.is_exec_error();
     let error = error.text().as_bytes();
     let parts: Vec<&[u8]> = error.splitn_str(3, ": ").collect();
@@ -357,7 +364,7 @@ fn error_while_running(name: &str, error: &gotemplate::Error) -> RenderError {
         },
         _ => [b"execution error in (", name.as_bytes(), b"): ", error].concat(),
     };
-    RenderError { template: name.to_owned(), message: message.into(), excerpt }
+    RenderError { template: name.to_owned(), message: message.into(), excerpt, is_limit }
 }
 
 fn marked(text: &[u8]) -> Option<&[u8]> {

@@ -1,6 +1,11 @@
 //! The functions that belong to a running engine: `include`, `tpl`, `required`, `fail`,
 //! `lookup` and `getHostByName` (`pkg/engine/engine.go`, `initFunMap`).
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments are owned: their types are the Go signature"
+)]
+
 use std::collections::HashMap;
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! `.Files`: the chart's files as templates see them (`pkg/engine/files.go`).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gotemplate::value::{Entries, LIST_STRING, MapType};
@@ -12,7 +14,7 @@ use crate::chart::File;
 use crate::gopath;
 
 /// `engine.files`, Helm's type of `.Files`.
-pub static FILES: MapType =
+pub(super) static FILES: MapType =
     MapType { name: "engine.files", element: Type::Bytes, methods: &FILES_METHODS };
 
 static FILES_METHODS: [Method; 6] = [
@@ -28,7 +30,9 @@ static FILES_METHODS: [Method; 6] = [
 pub(crate) fn files(files: &[File]) -> Value {
     let entries = files
         .iter()
-        .map(|file| (Str::from(file.name.as_str()), Value::Bytes(Str::from(&*file.data))))
+        .map(|file| {
+            (Str::from(file.name.as_str()), Value::Bytes(Str::from(Arc::clone(&file.data))))
+        })
         .collect();
     Value::Map(Map::new(&FILES, entries))
 }
@@ -66,7 +70,7 @@ fn glob(files: &Value, args: &[Value]) -> Result<Value, CallError> {
 }
 
 fn as_config(files: &Value, _: &[Value]) -> Result<Value, CallError> {
-    by_base_name(files, |data| data.clone())
+    by_base_name(files, Str::clone)
 }
 
 fn as_secrets(files: &Value, _: &[Value]) -> Result<Value, CallError> {

@@ -38,7 +38,7 @@ enum Node {
         high: char,
         negated: bool,
     },
-    AnyOf(Vec<Vec<Node>>),
+    AnyOf(Vec<Vec<Self>>),
 }
 
 /// The pattern is not valid; what is wrong does not matter, since Helm then matches all files.

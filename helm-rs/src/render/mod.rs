@@ -14,3 +14,4 @@ pub mod time;
 pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use host::Host;
+pub(crate) use objects::metadata_yaml;

@@ -21,7 +21,7 @@ use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
 
 /// `chartutil.Values`, Helm's type of `.Values`.
-pub static VALUES: MapType =
+pub(crate) static VALUES: MapType =
     MapType { name: "chartutil.Values", element: Type::Any, methods: &VALUES_METHODS };
 
 static VALUES_METHODS: [Method; 5] = [
@@ -38,7 +38,7 @@ static VALUES_METHODS: [Method; 5] = [
 ];
 
 /// `chartutil.VersionSet`, Helm's type of `.Capabilities.APIVersions`.
-pub static VERSION_SET: ListType =
+pub(crate) static VERSION_SET: ListType =
     ListType { name: "chartutil.VersionSet", element: Type::String, methods: &VERSION_SET_METHODS };
 
 static VERSION_SET_METHODS: [Method; 1] =
@@ -166,8 +166,13 @@ impl ChartObject {
     }
 }
 
+/// The metadata as Helm writes it to YAML, empty fields left out.
+pub(crate) fn metadata_yaml(metadata: Metadata) -> Result<String, goyaml::Error> {
+    goyaml::to_yaml(Json(Value::Object(Rc::new(MetadataObject(metadata)))))
+}
+
 impl Object for ChartObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "struct { chart.Metadata; IsRoot bool }"
     }
 
@@ -222,7 +227,7 @@ const METADATA_FIELDS: [&str; 17] = [
 ];
 
 impl Object for MetadataObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "chart.Metadata"
     }
 
@@ -274,7 +279,7 @@ impl Object for MetadataObject {
 }
 
 impl Object for MaintainerObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chart.Maintainer"
     }
 
@@ -310,7 +315,7 @@ const DEPENDENCY_FIELDS: [&str; 8] =
     ["Name", "Version", "Repository", "Condition", "Tags", "Enabled", "ImportValues", "Alias"];
 
 impl Object for DependencyObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chart.Dependency"
     }
 
@@ -411,13 +416,14 @@ impl CapabilitiesObject {
 static CAPABILITIES_METHODS: [Method; 1] =
     [Method { name: "Copy", params: &[], variadic: false, call: copy_capabilities }];
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all methods")]
 fn copy_capabilities(capabilities: &Value, _: &[Value]) -> Result<Value, CallError> {
     // Nothing that templates can do changes the object, so a shared copy is a copy.
     Ok(capabilities.clone())
 }
 
 impl Object for CapabilitiesObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "*chartutil.Capabilities"
     }
 
@@ -468,7 +474,7 @@ fn git_version(version: &Value, _: &[Value]) -> Result<Value, CallError> {
 }
 
 impl Object for KubeVersionObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "chartutil.KubeVersion"
     }
 
@@ -507,7 +513,7 @@ impl Object for KubeVersionObject {
 }
 
 impl Object for BuildInfoObject {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "version.BuildInfo"
     }
 

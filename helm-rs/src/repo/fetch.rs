@@ -75,7 +75,7 @@ mod http {
             let client = Client::builder()
                 .user_agent(user_agent)
                 .connect_timeout(Duration::from_secs(30))
-                .timeout(Duration::from_secs(300))
+                .timeout(Duration::from_mins(5))
                 .build()
                 .map_err(|source| FetchError::Transport {
                     url: String::new(),

@@ -155,6 +155,9 @@ fn generated_cases(options: &[&str]) -> Result<bool, Failure> {
     for difference in &summary.differences {
         println!("{difference}\n");
     }
+    for case in &summary.unanswered {
+        println!("no answer from Helm in time: {case}");
+    }
     println!(
         "seed {seed}: {} compared, {} rendered, {} not stable in Helm itself, {} differ",
         summary.compared,

@@ -1,5 +1,6 @@
 //! `ichor chart lint`.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use goyaml::{Map, Value};
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     limits: LimitFlags,
 }
 
-pub(crate) fn run(arguments: Arguments, context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let mut paths = arguments.charts;
     let given = capabilities(arguments.kube_version.as_deref(), &[])?;
     if arguments.with_subcharts {
@@ -97,13 +98,13 @@ pub(crate) fn run(arguments: Arguments, context: Context<'_>) -> Result<Exit, Co
         if quiet && !said {
             continue;
         }
-        text.push_str(&format!("==> Linting {path}\n"));
+        let _ = writeln!(text, "==> Linting {path}");
         if let Some(error) = error {
-            text.push_str(&format!("Error {error}\n"));
+            let _ = writeln!(text, "Error {error}");
         }
         for message in &report.messages {
             if !quiet || message.severity > Severity::Info {
-                text.push_str(&format!("{message}\n"));
+                let _ = writeln!(text, "{message}");
             }
         }
         text.push('\n');
@@ -145,6 +146,11 @@ fn entry(path: &str, report: &Report, error: Option<&str>, failed: bool) -> Valu
     Value::Map(map)
 }
 
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "Helm compares so")]
+fn is_archive(name: &str) -> bool {
+    name.ends_with(".tgz") || name.ends_with(".tar.gz")
+}
+
 /// Levels of folders that charts in charts are looked for in.
 const MAX_DEPTH: usize = 100;
 
@@ -158,7 +164,7 @@ fn subcharts(folder: &Path, depth: usize, found: &mut Vec<String>) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name == "Chart.yaml" {
             found.push(folder.display().to_string());
-        } else if name.ends_with(".tgz") || name.ends_with(".tar.gz") {
+        } else if is_archive(&name) {
             found.push(path.display().to_string());
         }
         // Links are not followed.

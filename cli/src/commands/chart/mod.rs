@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Pull(pull::Arguments),
 }
 
-pub(crate) fn run(command: Command, context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
         Command::Template(arguments) => template::run(*arguments, context),
         Command::Show(command) => show::run(command, context),

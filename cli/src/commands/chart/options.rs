@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Args;
 use helm_rs::capabilities::{Capabilities, KubeVersion};
-use helm_rs::chart::{Chart, Limits, Warning};
+use helm_rs::chart::{Chart, Limits, LoadError, Warning};
 use helm_rs::error_chain;
 use helm_rs::gotext::{io_text, quote};
 use helm_rs::values::{Options, ReadError};
@@ -122,13 +122,13 @@ impl NamespaceFlags {
             .clone()
             .filter(|name| !name.is_empty())
             .or_else(|| environment.text("HELM_NAMESPACE").map(str::to_owned))
-            .or_else(|| self.from_kubeconfig(environment))
+            .or_else(|| self.kubeconfig_namespace(environment))
             .unwrap_or_else(|| "default".to_owned())
     }
 
     /// Of several kubeconfig files, the first that says something counts. A file that cannot be
     /// read says nothing.
-    fn from_kubeconfig(&self, environment: &Environment) -> Option<String> {
+    fn kubeconfig_namespace(&self, environment: &Environment) -> Option<String> {
         let list = match &self.kubeconfig {
             Some(path) => path.into(),
             None => environment.variable("KUBECONFIG").cloned().or_else(|| {
@@ -160,6 +160,7 @@ impl NamespaceFlags {
 /// Bounds on what a chart may cost.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[expect(clippy::struct_field_names, reason = "the names are the flags'")]
 pub(crate) struct LimitFlags {
     /// Bytes that a chart's files may have, unpacked
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chart_size, hide_short_help = true)]
@@ -250,8 +251,7 @@ impl ChartFlags {
             }
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             context.ui.debug(format!("chart path: {}", path.display()));
-            helm_rs::chart::load(&path, &limits, &mut warnings)
-                .map_err(|error| CommandError::new(error_chain(&error)))
+            helm_rs::chart::load(&path, &limits, &mut warnings).map_err(|error| load_error(&error))
         } else {
             self.load_pinned(name, &limits, context, &mut warnings)
         };
@@ -297,7 +297,21 @@ impl ChartFlags {
         };
         let resolved = cache::resolve(pin, limits.archive_size, context)?;
         helm_rs::chart::load_archive(&resolved.bytes, limits, warnings)
-            .map_err(|error| CommandError::new(error_chain(&error)))
+            .map_err(|error| load_error(&error))
+    }
+}
+
+fn load_error(error: &LoadError) -> CommandError {
+    let text = CommandError::new(error_chain(error));
+    match error {
+        LoadError::Limit { .. }
+        | LoadError::ChartTooLarge { .. }
+        | LoadError::FileTooLarge { .. }
+        | LoadError::DirectoryFileTooLarge { .. } => text.hint(
+            "if you trust the chart, raise --max-chart-size, --max-file-size, \
+             --max-archive-size or --max-files",
+        ),
+        _ => text,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `ichor chart pull`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use goyaml::{Map, Value};
@@ -42,13 +43,13 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let pins = cache::pins()?;
     if arguments.list {
         let mut table = String::from("NAME\tVERSION\tDIGEST\n");
         let mut entries = Vec::new();
         for pin in pins.iter() {
-            table.push_str(&format!("{}\t{}\t{}\n", pin.name, pin.version, pin.digest));
+            let _ = writeln!(table, "{}\t{}\t{}", pin.name, pin.version, pin.digest);
             entries.push(Value::Map(pin_value(pin)));
         }
         write_structured(context.ui, arguments.output, &Value::Seq(entries), table.as_bytes())?;
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments, mut context: Context<'_>) -> Result<Exi
         CommandError::new(format_args!("chart {}{version} is not pinned", quote(name)))
             .hint("see the pinned charts: ichor chart pull --list")
     })?;
-    let resolved = cache::resolve(pin, arguments.max_archive_size, &mut context)?;
+    let resolved = cache::resolve(pin, arguments.max_archive_size, context)?;
     let path = arguments.destination.join(pin.file_name());
     save(&path, &resolved.bytes).map_err(|error| CommandError::new(error_chain(&error)))?;
     let mut result = pin_value(pin);

@@ -1,7 +1,7 @@
 //! Flags about rendering itself: randomness, clock, network, limits.
 
 use std::net::ToSocketAddrs as _;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use helm_rs::render::host::{Clock, Host, Randomness, Reading};
@@ -27,6 +27,9 @@ pub(crate) struct RenderFlags {
     /// Bytes that the rendered files may come to
     #[arg(long, value_name = "BYTES", default_value_t = RenderLimits::default().output, hide_short_help = true)]
     max_output: usize,
+    /// Seconds that rendering may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true)]
+    max_time: u64,
 }
 
 impl RenderFlags {
@@ -50,6 +53,10 @@ impl RenderFlags {
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
             host.engine.resolver = Some(Box::new(addresses));
+        }
+        // A deadline beyond what the clock can tell is none.
+        if let Some(deadline) = Instant::now().checked_add(Duration::from_secs(self.max_time)) {
+            host.engine.interrupted = Some(Box::new(move || Instant::now() >= deadline));
         }
         Ok(host)
     }

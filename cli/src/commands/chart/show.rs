@@ -45,7 +45,7 @@ pub(crate) struct ValuesArguments {
     jsonpath: Option<String>,
 }
 
-pub(crate) fn run(command: Command, mut context: Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let (part, arguments) = match command {
         Command::All(arguments) => (Part::All, arguments),
         Command::Chart(arguments) => (Part::Chart, arguments),
@@ -59,7 +59,7 @@ pub(crate) fn run(command: Command, mut context: Context<'_>) -> Result<Exit, Co
             (Part::Values, arguments.common)
         }
     };
-    let chart = arguments.source.load(&arguments.chart, &arguments.limits, &mut context)?;
+    let chart = arguments.source.load(&arguments.chart, &arguments.limits, context)?;
     context.ui.result(show(&chart, part).map_err(CommandError::new)?)?;
     Ok(Exit::Done)
 }

@@ -3,6 +3,8 @@
 mod files;
 mod post_render;
 
+use std::borrow::Cow;
+
 use clap::Args;
 use helm_rs::action::template::{self, Options, Rendering};
 use helm_rs::chart::Chart;
@@ -194,7 +196,7 @@ impl Ignored {
 
 pub(crate) fn run(
     mut arguments: Arguments,
-    mut context: Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     arguments.refused.check()?;
     let post_renderer = arguments
@@ -210,10 +212,10 @@ pub(crate) fn run(
         ));
     }
     let capabilities = capabilities(arguments.kube_version.as_deref(), &arguments.api_versions)?;
-    let (release_name, chart_name) = arguments.name_and_chart(&context)?;
+    let (release_name, chart_name) = arguments.name_and_chart(context)?;
 
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
-    let mut chart = arguments.source.load(&chart_name, &arguments.limits, &mut context)?;
+    let mut chart = arguments.source.load(&chart_name, &arguments.limits, context)?;
     if !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
         return Err(CommandError::new(format_args!(
             "{} charts are not installable",
@@ -255,15 +257,31 @@ pub(crate) fn run(
     }
     let output = Printer { arguments: &arguments, options: &options, chart: &chart, post_renderer };
     match result {
-        Ok(rendering) => output.print(&rendering, &mut context),
+        Ok(rendering) => {
+            let exit = output.print(&rendering, context);
+            // The process ends here: the system takes all memory back at once, where dropping
+            // tens of thousands of values one by one costs a tenth of the whole run.
+            std::mem::forget((engine, rendering, values, host));
+            std::mem::forget(chart);
+            exit
+        }
         Err(error) => {
             let mut text = error_text(&error);
+            if let template::Error::Render(error) = &error {
+                if let Some(excerpt) = &error.excerpt {
+                    context.ui.debug(format!("{}\n{}", error.template, excerpt.trim_end()));
+                }
+                if error.is_limit {
+                    return Err(CommandError::from_bytes(text)
+                        .hint("raise the limit with --max-output or --max-time"));
+                }
+            }
             let Some(partial) = error.partial() else { return Err(CommandError::from_bytes(text)) };
             if !context.global.debug {
                 text.extend_from_slice(DEBUG_ADVICE.as_bytes());
                 return Err(CommandError::from_bytes(text));
             }
-            output.print_partial(&partial, &mut context)?;
+            output.print_partial(&partial, context)?;
             Err(CommandError::from_bytes(text))
         }
     }
@@ -320,18 +338,18 @@ impl Printer<'_> {
         context: &mut Context<'_>,
     ) -> Result<Exit, CommandError> {
         let mut folder = self.folder();
-        let mut manifest = match &mut folder {
+        let mut manifest: Cow<'_, [u8]> = match &mut folder {
             Some(folder) => {
                 let crds = if self.options.include_crds { self.chart.crds() } else { Vec::new() };
                 write_rendering(folder, &crds, &rendering.manifests, context.ui)?;
-                Vec::new()
+                Cow::default()
             }
-            None => rendering.manifest.to_vec(),
+            None => Cow::Borrowed(rendering.manifest.as_slice()),
         };
         if let Some(program) = &self.post_renderer {
             let rendered = post_render::run(program, &self.arguments.post_renderer_args, &manifest);
             manifest = match rendered {
-                Ok(manifest) => manifest,
+                Ok(manifest) => Cow::Owned(manifest),
                 Err(mut text) => {
                     if context.global.debug {
                         // Helm has lost the manifests by now, but not the hooks.

@@ -421,7 +421,7 @@ impl<'s> Machine<'s, '_, '_> {
     fn count_made(&mut self, value: &Value) -> Result<()> {
         let bytes = match value {
             Value::String(text) | Value::Bytes(text) => text.len(),
-            Value::List(list) => list.items().len() * size_of::<Value>(),
+            Value::List(list) => size_of_val(list.items()),
             _ => return Ok(()),
         };
         let limits = &self.shared.options.limits;

@@ -1,6 +1,8 @@
 //! API versions that Kubernetes has deprecated, as the client library of Kubernetes 1.36 knows
 //! them (`k8s.io/client-go/kubernetes/scheme`, lifecycle methods of its types).
 
+use std::fmt::Write as _;
+
 use crate::capabilities::KubeVersion;
 
 /// API version, kind, minor release of Kubernetes 1 that deprecates it, minor release that
@@ -19,7 +21,7 @@ pub(super) fn warning(api_version: &str, kind: &str, kube_version: &KubeVersion)
     }
     let mut text = format!("{api_version} {kind} is deprecated in v1.{deprecated}+");
     if let Some(removed) = removed {
-        text.push_str(&format!(", unavailable in v1.{removed}+"));
+        let _ = write!(text, ", unavailable in v1.{removed}+");
     }
     if let Some(replacement) = replacement {
         text.push_str("; use ");

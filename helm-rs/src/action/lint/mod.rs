@@ -95,7 +95,7 @@ pub fn lint(
     let mut folder = path.to_owned();
     if name.ends_with(".tgz") || name.ends_with(".tar.gz") {
         unpacked = unpack(path, &options.limits)?;
-        folder = unpacked.1.clone();
+        folder.clone_from(&unpacked.1);
     }
     let chart_yaml = folder.join("Chart.yaml");
     fs::metadata(&chart_yaml).map_err(|cause| Error::NoChart { path: chart_yaml, cause })?;

@@ -107,7 +107,7 @@ fn status_text(status: ExitStatus) -> String {
             Some(other) => return format!("signal: signal {other}"),
             None => "unknown",
         };
-        return format!("signal: {name}");
+        format!("signal: {name}")
     }
     #[cfg(not(unix))]
     "killed".to_owned()

@@ -147,6 +147,7 @@ impl Regex {
             meta::Builder::new()
                 .configure(meta::Config::new().nfa_size_limit(Some(COMPILED_SIZE)))
                 .build_from_hir(&parsed.hir)
+                .ok()
         };
         // The compiler recurses; a thousand levels are allowed.
         let program = if parsed.height > SHALLOW {
@@ -154,7 +155,7 @@ impl Regex {
         } else {
             build()
         };
-        let program = program.map_err(|_| parse::SyntaxError::large(pattern))?;
+        let program = program.ok_or_else(|| parse::SyntaxError::large(pattern))?;
         Ok(Self { program, names: parsed.names, empty: pattern.is_empty() })
     }
 
