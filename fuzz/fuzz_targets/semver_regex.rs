@@ -16,7 +16,7 @@ const TEMPLATE: &[u8] = br#"{{regexFindAll .a .b -1}}{{regexReplaceAll .a .b .b}
 fuzz_target!(|data: &[u8]| {
     let (a, b) = data.split_once_str("\u{1e}").unwrap_or((data, b"1.2.3"));
     let options = Options {
-        limits: Limits { output_bytes: 1 << 20, steps: 20_000, nesting: 50 },
+        limits: Limits { output_bytes: 1 << 20, steps: 20_000, nesting: 50, made_bytes: 1 << 28 },
         ..Options::default()
     };
     let dot = Map::any(Entries::new());

@@ -7,10 +7,10 @@
 
 use super::sort::Head;
 
-/// Longer documents, longer lines and deeper nesting are left to the full reader, which has
-/// bounds of its own.
+/// Longer documents, longer keys (YAML has a bound there) and deeper nesting are left to the full
+/// reader.
 const MAX_DOCUMENT: usize = 512 * 1024;
-const MAX_LINE: usize = 1000;
+const MAX_KEY: usize = 1000;
 const MAX_DEPTH: usize = 40;
 
 /// Plain words that are not text (YAML 1.1), in lower case.
@@ -104,7 +104,7 @@ impl Reader {
         if rest.is_empty() || rest.starts_with(b"#") {
             return Some(None);
         }
-        if line.len() > MAX_LINE || column == 0 && (rest.starts_with(b"---") || rest == b"...") {
+        if column == 0 && (rest.starts_with(b"---") || rest == b"...") {
             return None;
         }
         let mut is_first = true;
@@ -126,6 +126,9 @@ impl Reader {
                 };
             }
         };
+        if line.len() - after.len() > MAX_KEY {
+            return None;
+        }
         self.enter(column, true, is_first)?;
         let section = self.open.last()?.section;
         let value = inline(after)?;
@@ -265,7 +268,16 @@ fn quoted(rest: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     loop {
         match (inside.get(at)?, inside.get(at + 1)) {
             (b'\\', next) if *quote == b'"' => {
-                if !matches!(next, Some(b'"' | b'\\' | b'/' | b'n' | b'r' | b't')) {
+                let is_simple = match next? {
+                    b'u' => {
+                        let digits = inside.get(at + 2..at + 6)?;
+                        // Those from D800 on are halves of pairs.
+                        digits.iter().all(u8::is_ascii_hexdigit)
+                            && digits.first().is_some_and(|first| !b"dD".contains(first))
+                    }
+                    next => b"\"\\/nrt".contains(next),
+                };
+                if !is_simple {
                     return None;
                 }
                 is_exact = false;
@@ -325,7 +337,7 @@ mod tests {
     const SAMPLE: &str = "# a comment\napiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: \"agent\"\n  \
 annotations:\n    helm.sh/hook: 'pre-install'\n    \"a b\": text # why\n  labels:\n    n1: y\nspec:\n  \
 args:\n  - --flag=x\n  - key: 1\n    other: -2\n  - - nested\n    - more\n  script: |\n    #!/bin/sh\n\n    \
-if: [ a\n  empty: {}\n  none:\n  last: \"a\\\"b\"\ndata: >-\n  folded\n   text\nend: true\n";
+if: [ a\n  empty: {}\n  none:\n  last: \"a\\\"b\\u003c\"\ndata: >-\n  folded\n   text\nend: true\n";
 
     #[test]
     fn reads_a_plain_document() -> Result<(), crate::chart::DecodeError> {

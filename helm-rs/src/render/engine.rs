@@ -50,7 +50,8 @@ pub struct EngineOptions {
 /// Bounds on what one render may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
-    /// Bytes that the files of one render may come to, in all (256 MiB).
+    /// Bytes that the files of one render may come to, in all (256 MiB). Sixteen times as much,
+    /// and never less than 1 GiB, may one file's calls return on the way.
     pub output: usize,
     /// Steps of one file's execution, each loop's rounds counted (1,000,000,000).
     pub steps: u64,
@@ -236,13 +237,15 @@ impl Program {
         let limits = gotemplate::Limits {
             output_bytes: options.limits.output,
             steps: options.limits.steps,
+            made_bytes: options.limits.output.saturating_mul(16).max(1 << 30),
             ..gotemplate::Limits::default()
         };
         let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
         let mut set =
             Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
+            set.parse_shared(name.as_str(), source)
+                .map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
     }
