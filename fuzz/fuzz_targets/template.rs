@@ -11,14 +11,14 @@ use helm_rs::render::host::{Clock, Randomness, Reading};
 use helm_rs::render::{Engine, EngineOptions, Host, RenderLimits, time::Zone};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
-const VALUES: &[u8] = b"{a: {b: [1, x, null, 2.5], c: {d: true}}, text: '{{ .Release.Name }}', n: 3}";
+const VALUES: &[u8] =
+    b"{a: {b: [1, x, null, 2.5], c: {d: true}}, text: '{{ .Release.Name }}', n: 3}";
 const PARTIAL: &[u8] = br#"{{define "h"}}{{.}}{{end}}{{define "json"}}{{. | toJson}}{{end}}"#;
 
 /// Calls that take long however small the input is, as in Helm: key generation and password
 /// hashes.
-const SLOW: [&str; 7] = [
-    "genPrivateKey", "genCA", "genSelf", "genSigned", "derivePassword", "htpasswd", "bcrypt",
-];
+const SLOW: [&str; 7] =
+    ["genPrivateKey", "genCA", "genSelf", "genSigned", "derivePassword", "htpasswd", "bcrypt"];
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     if SLOW.iter().any(|name| data.contains_str(name)) {

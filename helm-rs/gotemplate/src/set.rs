@@ -171,7 +171,7 @@ impl Set {
         exec::execute(&Scope::new(self), name.as_bytes(), dot, &mut shared, out)
     }
 
-    /// As [`Set::execute`]; `interrupted` is asked after every thousand steps or so and ends
+    /// As [`Set::execute`]; `interrupted` is asked after every few steps and ends
     /// the execution by returning true, for a deadline or a cancelled request.
     ///
     /// # Errors

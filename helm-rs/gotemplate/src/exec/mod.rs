@@ -31,8 +31,9 @@ use crate::with_stack;
 /// Templates inside templates, as Go's `maxExecDepth`.
 const MAX_TEMPLATE_DEPTH: usize = 100_000;
 
-/// Steps between two looks at the clock of the caller.
-const STEPS_PER_CHECK: u64 = 1024;
+/// Steps between two looks at the clock of the caller: few, since one step may be a call that
+/// makes a key and takes a second.
+const STEPS_PER_CHECK: u64 = 16;
 
 type Result<T> = std::result::Result<T, Error>;
 
