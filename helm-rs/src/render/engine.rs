@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{ErrorKind, Map, MissingKey, Set, Value};
+use gotemplate::{CallError, ErrorKind, Function, Map, MissingKey, Set, Str, Value};
 
 use super::engine_functions;
 use super::files::files;
@@ -264,6 +264,9 @@ impl Program {
 /// Go's error, unchanged.
 pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
     const NAME: &str = "name-template";
+    /// What Helm's engine adds to sprig.
+    const ADDED: [&str; 6] =
+        ["fromToml", "fromYaml", "fromYamlArray", "toToml", "toYaml", "toYamlPretty"];
     let fail = |message: Vec<u8>| RenderError {
         template: NAME.to_owned(),
         message: message.into(),
@@ -271,7 +274,11 @@ pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, Ren
         is_limit: false,
     };
     let fail = |error: gotemplate::Error| fail(error.text().to_vec());
-    let mut set = Set::new(NAME, builtin_functions());
+    let mut functions = builtin_functions();
+    functions.retain(|name, _| !ADDED.contains(name));
+    let failing = |text: Str| Err::<Value, _>(CallError::new(text));
+    functions.insert("fail", Function::new(failing));
+    let mut set = Set::new(NAME, functions);
     set.parse(NAME, template.as_bytes()).map_err(fail)?;
     let mut out = Vec::new();
     set.execute(NAME, &Value::Nil, host, &mut out).map_err(fail)?;
