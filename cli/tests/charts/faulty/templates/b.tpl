@@ -1,1 +1,0 @@
-{{ required "need" .Values.nope }}{{ fail "no" }}
