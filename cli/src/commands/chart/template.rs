@@ -252,9 +252,7 @@ pub(crate) fn run(
     let result =
         template::template(&engine, &mut chart, &values, &options, &mut host, &mut warnings);
     print_warnings(context.ui, &warnings);
-    for line in &host.engine.log {
-        context.ui.warning(line);
-    }
+    print_warnings(context.ui, &host.engine.log);
     let output = Printer { arguments: &arguments, options: &options, chart: &chart, post_renderer };
     match result {
         Ok(rendering) => {
