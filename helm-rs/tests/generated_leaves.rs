@@ -1,4 +1,5 @@
 //! Which leaves of a chart are generated.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test: a panic is how it fails")]
 
 use helm_rs::action::generated::generated_leaves;
 use helm_rs::action::template::Options;
