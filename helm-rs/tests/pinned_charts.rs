@@ -1,5 +1,5 @@
 //! Pinned charts from every place, with a web server of this test's own for the download.
-
+#![allow(clippy::expect_used, clippy::panic, reason = "a test: a panic is how it fails")]
 #![cfg(feature = "network")]
 
 use std::fs;

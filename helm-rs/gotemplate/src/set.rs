@@ -33,11 +33,14 @@ pub struct Limits {
     pub steps: u64,
     /// Executions inside each other, by functions that run templates.
     pub nesting: usize,
+    /// Bytes of the texts and lists that calls return, in all (4 GiB). A template can keep
+    /// them all, and double a text at every turn of a loop.
+    pub made_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 10_000 }
+        Self { output_bytes: 256 << 20, steps: u64::MAX, nesting: 10_000, made_bytes: 4 << 30 }
     }
 }
 
@@ -132,6 +135,14 @@ impl Set {
     /// # Errors
     /// When the text does not parse; the set is then as before.
     pub fn parse(&mut self, name: impl Into<Str>, text: &[u8]) -> Result<(), Error> {
+        self.parse_shared(name, &Arc::from(text))
+    }
+
+    /// As [`Set::parse`], keeping the text itself instead of a copy.
+    ///
+    /// # Errors
+    /// As [`Set::parse`].
+    pub fn parse_shared(&mut self, name: impl Into<Str>, text: &Arc<[u8]>) -> Result<(), Error> {
         let name = name.into();
         let program = Arc::new(parse::parse(&name, text, self)?);
         for (index, tree) in program.trees.iter().enumerate() {
@@ -160,7 +171,7 @@ impl Set {
         exec::execute(&Scope::new(self), name.as_bytes(), dot, &mut shared, out)
     }
 
-    /// As [`Set::execute`]; `interrupted` is asked after every thousand steps or so and ends
+    /// As [`Set::execute`]; `interrupted` is asked after every few steps and ends
     /// the execution by returning true, for a deadline or a cancelled request.
     ///
     /// # Errors
@@ -189,7 +200,7 @@ impl Set {
         if let Some(program) = texts().programs.get(&key) {
             return Ok(Arc::clone(program));
         }
-        let program = Arc::new(parse::parse(name, text.as_bytes(), self)?);
+        let program = Arc::new(parse::parse(name, &text.shared(), self)?);
         let mut texts = texts();
         if texts.bytes + text.len() <= MAX_CACHED_BYTES {
             texts.bytes += text.len();

@@ -113,6 +113,29 @@ fn output_steps_and_interruption() {
 }
 
 #[test]
+fn values_that_double_at_every_turn() {
+    let doubling = r#"{{$x := "aaaa"}}{{range 60}}{{$x = print $x $x}}{{end}}"#;
+    let mut templates = set(&[("t", doubling)]);
+    templates.options_mut().limits = Limits { output_bytes: 1 << 20, ..Limits::default() };
+    let error = run(&templates, "t").expect_err("doubles");
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().ends_with("a value exceeds 1048576 bytes"), "{error}");
+
+    templates.options_mut().limits = Limits { made_bytes: 1000, ..Limits::default() };
+    let error = run(&templates, "t").expect_err("adds up");
+    assert!(error.to_string().ends_with("calls return more than 1000 bytes"), "{error}");
+}
+
+#[test]
+fn deep_recursion_through_texts_is_not_quadratic() {
+    let text = r#"{{define "next"}}{{tpl "{{include `next` .}}" .}}{{end}}{{include "next" .}}"#;
+    let start = std::time::Instant::now();
+    let error = run(&set(&[("t", text)]), "t").expect_err("recursion");
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_panic_in_a_function_is_its_error() {
     let mut functions = functions();
     functions.insert("panics", Function::new(|| -> Value { panic!("out of luck") }));

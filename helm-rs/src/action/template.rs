@@ -133,6 +133,8 @@ pub fn template(
     let notes = manifest::take_notes(&mut files, chart.name(), options.subchart_notes);
     let sorted = manifest::sort_manifests(&files, &manifest::INSTALL_ORDER, warnings)
         .map_err(|error| failed(&files, *error))?;
+    // The documents hold the text now; the files' memory serves for the manifest.
+    drop(files);
     Ok(Rendering {
         manifest: manifest::release_manifest(chart, &sorted.manifests, options.include_crds),
         manifests: sorted.manifests,

@@ -92,17 +92,20 @@ fn header(input: &[u8]) -> Result<&[u8], &'static str> {
 fn member<'a>(input: &'a [u8], data: &mut Vec<u8>, bound: usize) -> Result<&'a [u8], End> {
     let mut inflate = Decompress::new(false);
     let mut crc = Crc::new();
-    let mut buffer = vec![0u8; 64 * 1024];
     let mut rest = input;
+    data.reserve_exact(size_hint(input).min(bound.saturating_sub(data.len())) + MARGIN);
     loop {
-        let (read, written) = (inflate.total_in(), inflate.total_out());
-        let status = inflate.decompress(rest, &mut buffer, FlushDecompress::None);
+        if data.len() == data.capacity() {
+            let allowed = bound.saturating_sub(data.len()) + MARGIN;
+            data.reserve_exact(data.len().clamp(MARGIN, allowed));
+        }
+        let (read, start) = (inflate.total_in(), data.len());
+        let status = inflate.decompress_vec(rest, data, FlushDecompress::None);
         let read = usize::try_from(inflate.total_in() - read).unwrap_or(0);
-        let written = usize::try_from(inflate.total_out() - written).unwrap_or(0);
-        let produced = buffer.get(..written).unwrap_or_default();
+        let produced = data.get(start..).unwrap_or_default();
+        let written = produced.len();
         rest = rest.get(read..).unwrap_or_default();
         crc.update(produced);
-        data.extend_from_slice(produced);
         if data.len() > bound {
             data.truncate(bound);
             return Err(End::Bound);
@@ -121,4 +124,14 @@ fn member<'a>(input: &'a [u8], data: &mut Vec<u8>, bound: usize) -> Result<&'a [
         return Err(End::Broken(CHECKSUM));
     }
     Ok(rest)
+}
+
+/// Room that is always left, so that a stream can end without growing the buffer.
+const MARGIN: usize = 1024;
+
+/// The size that the last trailer promises, as far as the input can be believed to expand.
+fn size_hint(input: &[u8]) -> usize {
+    const BELIEVABLE: usize = 16;
+    let promised = input.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size));
+    usize::try_from(promised).unwrap_or(0).min(input.len().saturating_mul(BELIEVABLE))
 }

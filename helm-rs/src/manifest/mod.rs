@@ -8,6 +8,7 @@
 mod assemble;
 mod hook;
 mod kind;
+mod plain;
 mod sort;
 mod split;
 

@@ -8,6 +8,7 @@ use goyaml::{Map, Value};
 
 use super::hook::{Hook, HookEvent};
 use super::kind::{KindOrder, sort_by_kind};
+use super::plain;
 use super::split::split_manifests;
 use crate::chart::{DecodeError, Struct, Target, Warning, decode_target};
 use crate::gopath;
@@ -155,6 +156,11 @@ impl Head {
     ///
     /// [`DecodeError`] when the document is no YAML map or one of the fields has a wrong type.
     pub fn parse(document: &[u8]) -> Result<Self, DecodeError> {
+        plain::head(document).map_or_else(|| Self::parse_full(document), Ok)
+    }
+
+    /// Reads the head by decoding the whole document.
+    pub(super) fn parse_full(document: &[u8]) -> Result<Self, DecodeError> {
         let fields = decode_target(document, &HEAD)?.unwrap_or_default();
         let text = |fields: &Map, name: &str| {
             let text = fields.get(name).and_then(Value::as_str);

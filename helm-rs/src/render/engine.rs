@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{ErrorKind, Map, MissingKey, Set, Value};
+use gotemplate::{CallError, ErrorKind, Function, Map, MissingKey, Set, Str, Value};
 
 use super::engine_functions;
 use super::files::files;
@@ -50,7 +50,8 @@ pub struct EngineOptions {
 /// Bounds on what one render may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
-    /// Bytes that the files of one render may come to, in all (256 MiB).
+    /// Bytes that the files of one render may come to, in all (256 MiB). Sixteen times as much,
+    /// and never less than 1 GiB, may one file's calls return on the way.
     pub output: usize,
     /// Steps of one file's execution, each loop's rounds counted (1,000,000,000).
     pub steps: u64,
@@ -236,13 +237,15 @@ impl Program {
         let limits = gotemplate::Limits {
             output_bytes: options.limits.output,
             steps: options.limits.steps,
+            made_bytes: options.limits.output.saturating_mul(16).max(1 << 30),
             ..gotemplate::Limits::default()
         };
         let missing_key = if options.strict { MissingKey::Error } else { MissingKey::Zero };
         let mut set =
             Set::new("gotpl", functions).with_options(gotemplate::Options { missing_key, limits });
         for (name, source) in &sources {
-            set.parse(name.as_str(), source).map_err(|error| error_while_reading(name, &error))?;
+            set.parse_shared(name.as_str(), source)
+                .map_err(|error| error_while_reading(name, &error))?;
         }
         Ok(Self { set, sources })
     }
@@ -261,6 +264,9 @@ impl Program {
 /// Go's error, unchanged.
 pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
     const NAME: &str = "name-template";
+    /// What Helm's engine adds to sprig.
+    const ADDED: [&str; 6] =
+        ["fromToml", "fromYaml", "fromYamlArray", "toToml", "toYaml", "toYamlPretty"];
     let fail = |message: Vec<u8>| RenderError {
         template: NAME.to_owned(),
         message: message.into(),
@@ -268,7 +274,11 @@ pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, Ren
         is_limit: false,
     };
     let fail = |error: gotemplate::Error| fail(error.text().to_vec());
-    let mut set = Set::new(NAME, builtin_functions());
+    let mut functions = builtin_functions();
+    functions.retain(|name, _| !ADDED.contains(name));
+    let failing = |text: Str| Err::<Value, _>(CallError::new(text));
+    functions.insert("fail", Function::new(failing));
+    let mut set = Set::new(NAME, functions);
     set.parse(NAME, template.as_bytes()).map_err(fail)?;
     let mut out = Vec::new();
     set.execute(NAME, &Value::Nil, host, &mut out).map_err(fail)?;

@@ -13,6 +13,7 @@ use gotemplate::{CallError, Function, FunctionMap, Runtime, Str, TextError, Valu
 
 use super::engine::without_no_value;
 use super::host::Host;
+use crate::chart::Warning;
 use crate::gotext;
 
 /// Marks around the text of `required` and `fail`, by which [`super::engine`] finds it in the
@@ -54,7 +55,7 @@ pub struct EngineState {
     /// Asked now and then while a template runs; true ends it with an error.
     pub interrupted: Option<Box<dyn FnMut() -> bool>>,
     /// Lines that Helm would log.
-    pub log: Vec<String>,
+    pub log: Vec<Warning>,
     /// How often each template is being included right now.
     included: HashMap<Str, usize>,
 }
@@ -126,19 +127,16 @@ fn warning(text: &Str) -> CallError {
 }
 
 fn required(runtime: &mut dyn Runtime, text: Str, value: Value) -> Result<Value, CallError> {
-    let missing = match &value {
-        Value::Nil => true,
-        Value::String(value) => value.is_empty(),
-        _ => false,
+    let origin = match &value {
+        Value::Nil => "engine.go:206",
+        Value::String(value) if value.is_empty() => "engine.go:214",
+        _ => return Ok(value),
     };
-    if !missing {
-        return Ok(value);
-    }
     let state = state(runtime)?;
     if !state.lint {
         return Err(warning(&text));
     }
-    state.log.push(format!("[INFO] Missing required value: {text}"));
+    state.log.push(Warning::new(origin, format!("[INFO] Missing required value: {text}")));
     Ok(Value::string(""))
 }
 
@@ -147,7 +145,7 @@ fn fail(runtime: &mut dyn Runtime, text: Str) -> Result<Str, CallError> {
     if !state.lint {
         return Err(warning(&text));
     }
-    state.log.push(format!("[INFO] Fail: {text}"));
+    state.log.push(Warning::new("engine.go:227", format!("[INFO] Fail: {text}")));
     Ok(Str::default())
 }
 

@@ -1,5 +1,7 @@
 //! `.Files`: the chart's files as templates see them (`pkg/engine/files.go`).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gotemplate::value::{Entries, LIST_STRING, MapType};
@@ -28,7 +30,9 @@ static FILES_METHODS: [Method; 6] = [
 pub(crate) fn files(files: &[File]) -> Value {
     let entries = files
         .iter()
-        .map(|file| (Str::from(file.name.as_str()), Value::Bytes(Str::from(&*file.data))))
+        .map(|file| {
+            (Str::from(file.name.as_str()), Value::Bytes(Str::from(Arc::clone(&file.data))))
+        })
         .collect();
     Value::Map(Map::new(&FILES, entries))
 }

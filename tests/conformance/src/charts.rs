@@ -284,16 +284,12 @@ fn in_order(text: &str) -> String {
 
 /// Standard error in a form that can be compared: log lines without the place in Go's source that
 /// they start with and in sorted order, since Helm walks maps while it warns; schema violations in
-/// sorted order for the same reason; the program's own name as Helm's; without blank lines, what
-/// `--debug` logs (Go's stack among it), and our hints, which are lines of their own.
+/// sorted order for the same reason; the program's own name as Helm's; without blank lines and our
+/// hints, which are lines of their own; with `--debug` only the error's line.
 fn messages(stderr: &[u8], debug: bool) -> String {
     let text = String::from_utf8_lossy(stderr).replace("ichor chart template", "helm template");
     let mut lines: Vec<&str> = Vec::new();
-    let left_out = |line: &&str| {
-        let logged = debug && (line.contains(" [debug] ") || line.starts_with("debug: "));
-        !(line.is_empty() || logged || line.starts_with("hint: "))
-    };
-    for line in text.lines().filter(left_out) {
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("hint: ")) {
         lines.push(match line.split_once(".go:") {
             Some((file, rest)) if file.chars().all(|c| c.is_ascii_lowercase() || c == '_') => {
                 rest.split_once(": ").map_or(rest, |(_, message)| message)
@@ -304,7 +300,8 @@ fn messages(stderr: &[u8], debug: bool) -> String {
     let error = lines.iter().position(|line| line.starts_with("Error: ")).unwrap_or(lines.len());
     lines[..error].sort_unstable();
     if debug {
-        lines.truncate(error + 1);
+        // Each side says what it likes around the error: Go's stack, an excerpt of the template.
+        return lines.get(error).copied().unwrap_or_default().to_owned();
     }
     for group in lines[error..].split_mut(|line| !line.trim_start_matches("  ").starts_with("- ")) {
         group.sort_unstable();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use conformance::cases::{CaseFile, escape};
+use conformance::generator::Generated;
 use conformance::{generated, matrix, theirs};
 use test_support::driver::Driver;
 use test_support::place;
@@ -19,8 +20,9 @@ fn main() -> ExitCode {
         ["bless", "expressions", names @ ..] => bless_expressions(names),
         ["cilium-matrix"] => cilium_matrix(),
         ["generated", options @ ..] => generated_cases(options),
+        ["show", seed, number] => show(seed, number),
         _ => Err("usage: conformance bless expressions [FILE…] | cilium-matrix \
-                  | generated [--cases N] [--seed N] [--limit N] [--words]"
+                  | generated [--cases N] [--seed N] [--limit N] [--words] | show SEED CASE"
             .into()),
     };
     match done {
@@ -155,6 +157,9 @@ fn generated_cases(options: &[&str]) -> Result<bool, Failure> {
     for difference in &summary.differences {
         println!("{difference}\n");
     }
+    for case in &summary.unanswered {
+        println!("no answer from Helm in time: {case}");
+    }
     println!(
         "seed {seed}: {} compared, {} rendered, {} not stable in Helm itself, {} differ",
         summary.compared,
@@ -163,4 +168,18 @@ fn generated_cases(options: &[&str]) -> Result<bool, Failure> {
         summary.differences.len()
     );
     Ok(summary.differences.is_empty())
+}
+
+/// One generated case and what ours makes of it.
+fn show(seed: &str, number: &str) -> Result<bool, Failure> {
+    let case = Generated::new(seed.parse()?, number.parse()?).case();
+    println!("template {}", escape(&case.template));
+    for partial in &case.partials {
+        println!("partial  {}", escape(&partial.text));
+    }
+    println!("values   {}", escape(&case.values));
+    let began = std::time::Instant::now();
+    let ours = conformance::ours::render_expression(&case);
+    println!("ours     {ours}\nin {:?}", began.elapsed());
+    Ok(true)
 }

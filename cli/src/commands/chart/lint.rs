@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use goyaml::{Map, Value};
 use helm_rs::action::lint::{self, Options, Report, Severity};
-use helm_rs::error_chain;
+use helm_rs::{error_chain, gopath};
 
 use super::options::{LimitFlags, NamespaceFlags, ValueFlags, capabilities};
 use super::render::RenderFlags;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     let given = capabilities(arguments.kube_version.as_deref(), &[])?;
     if arguments.with_subcharts {
         for path in paths.clone() {
-            subcharts(&Path::new(&path).join("charts"), 0, &mut paths);
+            subcharts(Path::new(&gopath::join(&path, "charts")), 0, &mut paths);
         }
     }
     let values = arguments.values.merge(context.environment)?;
@@ -83,9 +83,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
         let result =
             lint::lint(&engine, Path::new(path), &values, &options, &mut host, &mut warnings);
         super::options::print_warnings(context.ui, &warnings);
-        for line in &host.engine.log {
-            context.ui.warning(line);
-        }
+        super::options::print_warnings(context.ui, &host.engine.log);
         let (report, error) = match result {
             Ok(report) => (report, None),
             Err(error) => (Report::default(), Some(error_chain(&error))),

@@ -92,11 +92,17 @@ impl Machine<'_, '_, '_> {
         if let Some(limit) = &self.shared.limit {
             return Err(limit.clone());
         }
-        outcome.or_else(|error| {
-            self.at = node;
-            let args = [Value::string(name), error.message.into()];
-            self.fail("error calling %s: %s", &args)
-        })
+        match outcome {
+            Ok(value) => {
+                self.count_made(&value)?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.at = node;
+                let args = [Value::string(name), error.message.into()];
+                self.fail("error calling %s: %s", &args)
+            }
+        }
     }
 
     fn take_arguments(&mut self) -> Vec<Value> {

@@ -243,6 +243,14 @@ impl Machine<'_, '_, '_> {
                         let args = [receiver.type_name().into(), as_text()];
                         self.fail("nil pointer evaluating %s.%s", &args)
                     }
+                    None if object
+                        .all_fields()
+                        .iter()
+                        .any(|(known, _)| known.as_bytes() == name) =>
+                    {
+                        let args = [as_text(), receiver.type_name().into()];
+                        self.fail("%s is an unexported field of struct type %s", &args)
+                    }
                     None => self.no_field(receiver, as_text()),
                 }
             }

@@ -31,8 +31,9 @@ use crate::with_stack;
 /// Templates inside templates, as Go's `maxExecDepth`.
 const MAX_TEMPLATE_DEPTH: usize = 100_000;
 
-/// Steps between two looks at the clock of the caller.
-const STEPS_PER_CHECK: u64 = 1024;
+/// Steps between two looks at the clock of the caller: few, since one step may be a call that
+/// makes a key and takes a second.
+const STEPS_PER_CHECK: u64 = 16;
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -62,16 +63,26 @@ pub(crate) type Templates = HashMap<Str, Template>;
 /// parsed at run time define. This stands for Go's clone of the whole set.
 pub(crate) struct Scope<'s> {
     pub(crate) set: &'s Set,
+    /// What has the set's root name here, since every text run by `tpl` redefines that.
+    root: Option<Template>,
     own: Templates,
+    /// The nearest scope outside that defines a name of its own. Texts that define nothing
+    /// are passed over: otherwise a deep recursion through them would look through all of
+    /// them at every level.
     outer: Option<&'s Self>,
 }
 
 impl<'s> Scope<'s> {
     pub(crate) fn new(set: &'s Set) -> Self {
-        Self { set, own: Templates::new(), outer: None }
+        Self { set, root: None, own: Templates::new(), outer: None }
     }
 
     fn find(&self, name: &[u8]) -> Option<&Template> {
+        if let Some(root) = &self.root
+            && name == self.set.root_name().as_bytes()
+        {
+            return Some(root);
+        }
         let mut scope = Some(self);
         while let Some(here) = scope {
             if let Some(template) = here.own.get(name) {
@@ -82,14 +93,26 @@ impl<'s> Scope<'s> {
         self.set.find(name)
     }
 
+    fn define(&mut self, name: &Str, template: Template) {
+        if name == self.set.root_name() {
+            self.root = Some(template);
+        } else {
+            self.own.insert(name.clone(), template);
+        }
+    }
+
     /// A scope for a text parsed under the set's root name, and its main template.
     fn with_text(outer: &'s Self, program: &Arc<Program>) -> (Self, Template) {
-        let mut own = Templates::new();
+        let mut scope = Self {
+            set: outer.set,
+            root: outer.root.clone(),
+            own: Templates::new(),
+            outer: if outer.own.is_empty() { outer.outer } else { Some(outer) },
+        };
         // Go's clone has a root template without a text.
         if outer.find(program.name.as_bytes()).is_some() {
-            own.insert(program.name.clone(), Template { parsed: None });
+            scope.define(&program.name, Template { parsed: None });
         }
-        let mut scope = Self { set: outer.set, own, outer: Some(outer) };
         let mut main = Template { parsed: None };
         for (index, tree) in program.trees.iter().enumerate() {
             let template = Template { parsed: Some((Arc::clone(program), index)) };
@@ -98,7 +121,7 @@ impl<'s> Scope<'s> {
             }
             let known = scope.find(tree.name.as_bytes()).is_some_and(Template::is_defined);
             if !(known && tree.is_empty) {
-                scope.own.insert(tree.name.clone(), template);
+                scope.define(&tree.name, template);
             }
         }
         (scope, main)
@@ -145,6 +168,8 @@ pub(crate) struct Shared<'h> {
     nested: usize,
     /// Bytes in the outputs that wait for the one being written.
     waiting_bytes: usize,
+    /// Bytes that calls have returned ([`crate::Limits::made_bytes`]).
+    made_bytes: usize,
     /// The limit that was reached: it ends the execution whatever functions make of it.
     limit: Option<Error>,
     arguments: Vec<Vec<Value>>,
@@ -165,6 +190,7 @@ impl<'h> Shared<'h> {
             next_check: STEPS_PER_CHECK,
             nested: 0,
             waiting_bytes: 0,
+            made_bytes: 0,
             limit: None,
             arguments: Vec::new(),
             outputs: Vec::new(),
@@ -387,6 +413,26 @@ impl<'s> Machine<'s, '_, '_> {
             && interrupted()
         {
             return self.stop("execution was interrupted");
+        }
+        Ok(())
+    }
+
+    /// Counts what a call has returned.
+    fn count_made(&mut self, value: &Value) -> Result<()> {
+        let bytes = match value {
+            Value::String(text) | Value::Bytes(text) => text.len(),
+            Value::List(list) => size_of_val(list.items()),
+            _ => return Ok(()),
+        };
+        let limits = &self.shared.options.limits;
+        if bytes > limits.output_bytes {
+            let text = format!("a value exceeds {} bytes", limits.output_bytes);
+            return self.stop(&text);
+        }
+        self.shared.made_bytes = self.shared.made_bytes.saturating_add(bytes);
+        if self.shared.made_bytes > limits.made_bytes {
+            let text = format!("calls return more than {} bytes", limits.made_bytes);
+            return self.stop(&text);
         }
         Ok(())
     }

@@ -509,7 +509,7 @@ impl<'o> Printer<'o> {
             self.out.extend_from_slice(type_name.as_bytes());
         }
         self.out.push(b'{');
-        for (index, (name, field)) in object.fields().into_iter().enumerate() {
+        for (index, (name, field)) in object.all_fields().into_iter().enumerate() {
             self.separate(index);
             if self.flags.plus_v || self.flags.sharp_v {
                 self.out.extend_from_slice(name.as_bytes());

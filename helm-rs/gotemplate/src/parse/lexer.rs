@@ -206,7 +206,7 @@ impl<'t> Lexer<'t> {
     fn text(&mut self) -> Token {
         loop {
             let rest = self.rest();
-            let Some(length) = rest.find(LEFT) else {
+            let Some(length) = find_left(rest) else {
                 self.at += rest.len();
                 if self.at > self.start && !self.ended {
                     self.count_lines();
@@ -218,7 +218,7 @@ impl<'t> Lexer<'t> {
                 let text = rest.get(..length).unwrap_or_default();
                 let after = rest.get(length + LEFT.len()..).unwrap_or_default();
                 let kept = if trims_left(after) {
-                    text.trim_end_with(is_space_char).len()
+                    text.iter().rposition(|&byte| !is_space(byte)).map_or(0, |last| last + 1)
                 } else {
                     length
                 };
@@ -287,7 +287,7 @@ impl<'t> Lexer<'t> {
 
     fn skip_spaces(&mut self) {
         let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_with(is_space_char).len();
+        self.at += rest.iter().take_while(|&&byte| is_space(byte)).count();
     }
 
     /// `lexRightDelim`.
@@ -366,7 +366,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn single(&mut self, kind: Kind) -> Token {
-        self.bump();
+        self.at += 1;
         self.token(kind)
     }
 
@@ -376,7 +376,8 @@ impl<'t> Lexer<'t> {
         let mut before_last = (self.at, self.line);
         while self.byte().is_some_and(is_space) {
             before_last = (self.at, self.line);
-            self.bump();
+            self.line += u32::from(self.byte() == Some(b'\n'));
+            self.at += 1;
             count += 1;
         }
         // The last space may belong to a trimming delimiter.
@@ -459,6 +460,10 @@ impl<'t> Lexer<'t> {
     fn quoted(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token {
         self.bump();
         loop {
+            // What has no meaning here is passed at once.
+            let is_plain = |&byte: &u8| byte.is_ascii_graphic() || byte == b' ';
+            let is_text = |byte: &u8| is_plain(byte) && *byte != quote && *byte != b'\\';
+            self.at += self.rest().iter().take_while(|byte| is_text(byte)).count();
             match self.bump().and_then(|c| u8::try_from(c).ok()) {
                 Some(b'\\') => match self.bump() {
                     None | Some(0x0a) => return self.fail(unterminated),
@@ -552,8 +557,17 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-const fn is_space_char(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
+/// Where the left delimiter is. A searcher for both bytes costs more to set up than it saves
+/// between delimiters that stand close together.
+fn find_left(text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let brace = from + text.get(from..)?.find_byte(b'{')?;
+        if text.get(brace + 1) == Some(&b'{') {
+            return Some(brace);
+        }
+        from = brace + 1;
+    }
 }
 
 fn is_alphanumeric(c: u32) -> bool {

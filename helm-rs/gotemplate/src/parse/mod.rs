@@ -30,7 +30,7 @@ pub(crate) trait Functions {
 }
 
 /// Parses `text` under `name`. The first tree is the one of the text itself.
-pub(crate) fn parse(name: &Str, text: &[u8], functions: &dyn Functions) -> Result<Program> {
+pub(crate) fn parse(name: &Str, text: &Arc<[u8]>, functions: &dyn Functions) -> Result<Program> {
     if u32::try_from(text.len()).is_err() {
         return Err(Error::new(Details {
             kind: ErrorKind::Limit,
@@ -43,7 +43,7 @@ pub(crate) fn parse(name: &Str, text: &[u8], functions: &dyn Functions) -> Resul
     let lexer = Lexer::new(text, keyword(b"break"), keyword(b"continue"));
     let program = Program {
         name: name.clone(),
-        text: Arc::from(text),
+        text: Arc::clone(text),
         nodes: Vec::new(),
         positions: Vec::new(),
         children: Vec::new(),

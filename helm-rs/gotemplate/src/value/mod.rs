@@ -323,10 +323,15 @@ pub trait Object: Any {
         None
     }
 
-    /// The exported fields in Go's order of declaration, for printing with `%v`, `%+v` and
-    /// for JSON (with the JSON name and `omitempty` already applied in [`Object::to_json`]).
+    /// The exported fields in Go's order of declaration, for encoders and for JSON (with the JSON name and `omitempty` already applied in [`Object::to_json`]).
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
+    }
+
+    /// All fields in Go's order of declaration, the unexported ones too: what `%v` and `%d` print
+    /// of a struct, and what a template is told it may not read.
+    fn all_fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields()
     }
 
     /// The methods that templates may call, by exact name.

@@ -20,6 +20,11 @@ impl Str {
         &self.0
     }
 
+    /// The bytes, to be shared without a copy.
+    pub(crate) fn shared(&self) -> Arc<[u8]> {
+        Arc::clone(&self.0)
+    }
+
     /// The bytes as text, with each invalid sequence replaced by U+FFFD.
     pub fn to_text(&self) -> Cow<'_, str> {
         self.0.to_str_lossy()
@@ -85,6 +90,13 @@ impl From<String> for Str {
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
         Self(Arc::from(bytes))
+    }
+}
+
+/// Shares the bytes, without a copy.
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
     }
 }
 

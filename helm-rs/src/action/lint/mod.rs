@@ -18,6 +18,7 @@ pub use report::{Message, Severity};
 use self::report::Linter;
 use crate::capabilities::KubeVersion;
 use crate::chart::{Limits, LoadError, Warning, read_archive};
+use crate::gopath;
 use crate::gotext::io_text;
 use crate::render::{Engine, Host};
 
@@ -97,7 +98,7 @@ pub fn lint(
         unpacked = unpack(path, &options.limits)?;
         folder.clone_from(&unpacked.1);
     }
-    let chart_yaml = folder.join("Chart.yaml");
+    let chart_yaml = PathBuf::from(gopath::join(&folder.to_string_lossy(), "Chart.yaml"));
     fs::metadata(&chart_yaml).map_err(|cause| Error::NoChart { path: chart_yaml, cause })?;
     let folder = std::path::absolute(&folder).unwrap_or(folder);
 

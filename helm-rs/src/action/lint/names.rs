@@ -31,7 +31,12 @@ pub(super) fn check(kind: &str, name: &str) -> Option<String> {
 
 fn label_1123(name: &str) -> Vec<String> {
     let mut faults = too_long(name, 63);
-    if !is_label(name) {
+    if is_label(name) {
+        return faults;
+    }
+    if name.split('.').all(is_label) {
+        faults.push("must not contain dots".to_owned());
+    } else {
         faults.push(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
              '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \

@@ -39,7 +39,7 @@ impl Comparison {
                 if left.type_name() != right.type_name() || left.string() != right.string() {
                     return Ok(false);
                 }
-                let (left, right) = (left.fields(), right.fields());
+                let (left, right) = (left.all_fields(), right.all_fields());
                 if left.len() != right.len() {
                     return Ok(false);
                 }

@@ -219,6 +219,7 @@ fn concat(lists: Rest<Value>) -> Result<Value, CallError> {
                 CallError::from(format!("{error} as list"))
             }
         })?;
+        limits::check_items(all.len().saturating_add(items.len()))?;
         all.extend_from_slice(&items);
     }
     // Go's result stays nil until something is appended.

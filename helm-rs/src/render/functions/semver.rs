@@ -54,6 +54,11 @@ macro_rules! object {
                 $methods
             }
 
+            fn all_fields(&self) -> Vec<(&'static str, Value)> {
+                let $this = self;
+                private_fields(&$version)
+            }
+
             fn string(&self) -> Option<Str> {
                 let $this = self;
                 Some($version.to_string().into())
@@ -68,6 +73,19 @@ macro_rules! object {
             }
         }
     };
+}
+
+/// The fields of Go's struct, none of them exported.
+fn private_fields(version: &Version) -> Vec<(&'static str, Value)> {
+    let number = |number: u64| Value::sized(IntKind::Uint64, number.cast_signed());
+    vec![
+        ("major", number(version.major())),
+        ("minor", number(version.minor())),
+        ("patch", number(version.patch())),
+        ("pre", version.prerelease().into()),
+        ("metadata", version.metadata().into()),
+        ("original", version.original().into()),
+    ]
 }
 
 object!(Pointer, "*semver.Version", Kind::Ptr, POINTER_METHODS, |this| this.0.borrow());

@@ -246,22 +246,23 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<u8>, CallError> {
 }
 
 /// Joins what `show` appends for each value that is not nil with a space.
-fn spaced(values: &[Value], show: impl Fn(&mut Vec<u8>, &Value)) -> Vec<u8> {
+fn spaced(values: &[Value], show: impl Fn(&mut Vec<u8>, &Value)) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::new();
     for (i, value) in values.iter().filter(|value| !matches!(value, Value::Nil)).enumerate() {
         if i > 0 {
             out.push(b' ');
         }
         show(&mut out, value);
+        limits::check_bytes(Some(out.len()))?;
     }
-    out
+    Ok(out)
 }
 
-fn quote(values: Rest<Value>) -> Vec<u8> {
+fn quote(values: Rest<Value>) -> Result<Vec<u8>, CallError> {
     spaced(&values.0, |out, value| strconv::append_quote(out, &strval(value)))
 }
 
-fn single_quote(values: Rest<Value>) -> Vec<u8> {
+fn single_quote(values: Rest<Value>) -> Result<Vec<u8>, CallError> {
     spaced(&values.0, |out, value| {
         out.push(b'\'');
         fmt::append_value(out, value);
@@ -269,7 +270,7 @@ fn single_quote(values: Rest<Value>) -> Vec<u8> {
     })
 }
 
-fn cat(values: Rest<Value>) -> Vec<u8> {
+fn cat(values: Rest<Value>) -> Result<Vec<u8>, CallError> {
     spaced(&values.0, fmt::append_value)
 }
 

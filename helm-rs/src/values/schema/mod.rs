@@ -126,7 +126,7 @@ impl SchemaCache {
 struct Compiled {
     /// The text, and what it says if it uses only common keywords.
     text: Arc<[u8]>,
-    common: Option<Json>,
+    common: Option<quick::Common>,
     schema: OnceLock<Result<Schema, String>>,
 }
 
@@ -139,14 +139,13 @@ struct Schema {
 
 impl Compiled {
     fn new(text: Arc<[u8]>) -> Self {
-        let document = serde_json::from_slice(&text).ok();
-        let common = document.filter(quick::is_common);
+        let common = quick::Common::read(&text);
         Self { text, common, schema: OnceLock::new() }
     }
 
     /// Validates and leaves what is noted on the way in `warnings`.
     fn validate(&self, values: &Map, warnings: &mut Vec<Warning>) -> Result<(), String> {
-        if self.common.as_ref().is_some_and(|schema| quick::is_surely_valid(schema, values)) {
+        if self.common.as_ref().is_some_and(|schema| schema.is_surely_valid(values)) {
             return Ok(());
         }
         let schema = self.schema.get_or_init(|| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{apply, kubectl, namespace, try_kubectl};
 
-/// A workload of one container that does nothing; the image exists, for clusters with real nodes.
+/// A workload of one container that stays; the image exists, for clusters with real nodes.
 fn workload(kind: &str, name: &str, version: &str) -> Value {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
@@ -14,7 +14,7 @@ fn workload(kind: &str, name: &str, version: &str) -> Value {
             "metadata": {"labels": {"app": name}},
             "spec": {
                 "terminationGracePeriodSeconds": 1,
-                "containers": [{"name": "main", "image": format!("registry.k8s.io/pause:{version}")}],
+                "containers": [{"name": "main", "image": format!("nginx:{version}")}],
             },
         },
     });
@@ -49,13 +49,13 @@ async fn nodes_are_ready_and_look_as_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemonset_rolls_out_on_five_nodes_and_updates() {
     let Some((cluster, namespace)) = namespace("daemonset").await else { return };
-    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "3.9"));
+    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "1.28"));
     kubectl(&cluster, &namespace, &["rollout", "status", "ds/agent", "--timeout=60s"]);
     let before = pod_uids(&cluster, &namespace, "agent");
     if cluster.plane().is_ok() {
         assert_eq!(before.len(), 5);
     }
-    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "3.10"));
+    apply(&cluster, &namespace, &workload("DaemonSet", "agent", "1.29"));
     kubectl(&cluster, &namespace, &["rollout", "status", "ds/agent", "--timeout=60s"]);
     let after = pod_uids(&cluster, &namespace, "agent");
     assert!(after.iter().all(|uid| !before.contains(uid)), "every pod was replaced");
@@ -64,9 +64,9 @@ async fn a_daemonset_rolls_out_on_five_nodes_and_updates() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_updates_and_gives_every_pod_an_address() {
     let Some((cluster, namespace)) = namespace("deployment").await else { return };
-    apply(&cluster, &namespace, &workload("Deployment", "web", "3.9"));
+    apply(&cluster, &namespace, &workload("Deployment", "web", "1.28"));
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
-    apply(&cluster, &namespace, &workload("Deployment", "web", "3.10"));
+    apply(&cluster, &namespace, &workload("Deployment", "web", "1.29"));
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
     let path = "jsonpath={range .items[?(@.status.phase=='Running')]}{.status.podIP}{'\\n'}{end}";
     let text = kubectl(&cluster, &namespace, &["get", "pods", "-o", path]);
@@ -115,7 +115,7 @@ async fn a_job_completes_and_one_that_fails_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_waits_for_its_secret_and_configmap() {
     let Some((cluster, namespace)) = namespace("needs").await else { return };
-    let mut deployment = workload("Deployment", "needy", "3.9");
+    let mut deployment = workload("Deployment", "needy", "1.28");
     deployment["spec"]["replicas"] = json!(1);
     let pod = &mut deployment["spec"]["template"]["spec"];
     pod["volumes"] = json!([
@@ -152,7 +152,7 @@ async fn a_pod_is_made_sick_and_well_again() {
     if or_skip(cluster.plane()).is_none() {
         return;
     }
-    let mut deployment = workload("Deployment", "web", "3.9");
+    let mut deployment = workload("Deployment", "web", "1.28");
     deployment["spec"]["replicas"] = json!(1);
     apply(&cluster, &namespace, &deployment);
     kubectl(&cluster, &namespace, &["rollout", "status", "deploy/web", "--timeout=60s"]);
@@ -172,7 +172,7 @@ async fn a_pod_is_made_sick_and_well_again() {
     set(PodHealth::Ready).await.unwrap();
     wait("--for=condition=Ready");
 
-    let mut broken = workload("Deployment", "broken", "3.9");
+    let mut broken = workload("Deployment", "broken", "1.28");
     broken["spec"]["template"]["metadata"]["annotations"] = json!({HEALTH: "image"});
     apply(&cluster, &namespace, &broken);
     let path =

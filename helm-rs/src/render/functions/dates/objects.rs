@@ -69,6 +69,20 @@ impl Object for TimeObject {
         TIME_METHODS
     }
 
+    /// Go's three private fields, of a time without a monotonic reading; a location is a
+    /// pointer, of which only UTC's nil is known.
+    fn all_fields(&self) -> Vec<(&'static str, Value)> {
+        /// From the year 1 to 1970, in seconds.
+        const TO_UNIX: i64 = 62_135_596_800;
+        let wall = i64::from(self.time.nanosecond());
+        let seconds = self.time.unix_seconds().wrapping_add(TO_UNIX);
+        vec![
+            ("wall", Value::sized(IntKind::Uint64, wall)),
+            ("ext", Value::int64(seconds)),
+            ("loc", Value::sized(IntKind::Uintptr, 0)),
+        ]
+    }
+
     fn string(&self) -> Option<Str> {
         Some(self.time.to_text().into())
     }

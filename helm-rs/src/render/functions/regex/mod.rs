@@ -162,14 +162,15 @@ impl Regex {
             meta::Builder::new()
                 .configure(meta::Config::new().nfa_size_limit(Some(COMPILED_SIZE)))
                 .build_from_hir(&parsed.hir)
-                .map_err(|_| parse::SyntaxError::large(pattern))
+                .ok()
         };
         // The compiler recurses; a thousand levels are allowed.
         let program = if parsed.height > SHALLOW {
             stacker::maybe_grow(DEEP_STACK / 2, DEEP_STACK, build)
         } else {
             build()
-        }?;
+        };
+        let program = program.ok_or_else(|| parse::SyntaxError::large(pattern))?;
         Ok(Self { program, names: parsed.names, empty: pattern.is_empty() })
     }
 
