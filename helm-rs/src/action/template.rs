@@ -113,6 +113,22 @@ pub fn template(
     validate_release_name(&options.release_name)
         .map_err(|source| Error::Name { name: options.release_name.clone(), source })?;
     values::process_dependencies(chart, user_values, Nulls::Keep, warnings)?;
+    render(engine, chart, user_values, 1, options, host, warnings)
+}
+
+/// Renders a chart whose dependencies are processed, for a revision of a release.
+///
+/// # Errors
+/// [`Error`], with Helm's text.
+pub fn render(
+    engine: &Engine,
+    chart: &Chart,
+    user_values: &goyaml::Map,
+    revision: i64,
+    options: &Options,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Rendering, Error> {
     let effective = values::coalesce_shared(chart, user_values, Nulls::Remove, warnings)?;
     if !options.skip_schema_validation {
         engine.validate(chart, &effective.graph.export(effective.root)?, warnings)?;
@@ -125,7 +141,7 @@ pub fn template(
     let release = Release {
         name: options.release_name.clone(),
         namespace: options.namespace.clone(),
-        revision: 1,
+        revision,
         is_upgrade: options.is_upgrade,
         is_install: !options.is_upgrade,
     };

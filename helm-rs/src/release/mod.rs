@@ -5,6 +5,7 @@
 //! release string ─ codec ─► JSON text ─ raw ─► fields kept to the byte ─► typed views
 //! ```
 
+mod build;
 mod chart;
 mod codec;
 mod filter;
@@ -16,6 +17,7 @@ pub mod redact;
 mod status;
 pub mod verify;
 
+pub use build::NewRecord;
 pub use chart::ChartError;
 pub use codec::{CodecError, CodecLimits, decode, encode};
 pub use filter::NameFilter;
