@@ -62,7 +62,22 @@ pub struct Resource {
     pub short_names: Vec<String>,
 }
 
+/// What may be done with an object of the usual kind.
+const USUAL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
 impl Resource {
+    /// A resource with the usual verbs, known without asking the server.
+    pub fn builtin(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+        Self {
+            kind: Kind::new(api_version, kind),
+            plural: plural.to_owned(),
+            namespaced,
+            verbs: USUAL_VERBS.map(String::from).to_vec(),
+            ..Self::default()
+        }
+    }
+
     /// Whether the server allows `verb` on it.
     pub fn can(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)

@@ -9,6 +9,7 @@ mod codec;
 mod raw;
 mod record;
 mod status;
+pub mod storage;
 
 pub use codec::{CodecError, CodecLimits, decode, encode};
 pub use raw::RawObject;
