@@ -1,9 +1,11 @@
 //! A native Helm engine: charts, values, templates, release records.
 
 pub mod action;
+pub mod apply;
 mod address;
 pub mod capabilities;
 pub mod chart;
+pub mod cluster;
 pub mod compatible;
 pub mod gopath;
 pub mod gotext;

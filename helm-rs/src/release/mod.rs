@@ -15,6 +15,7 @@ mod raw;
 mod record;
 pub mod redact;
 mod status;
+pub mod storage;
 pub mod verify;
 
 pub use build::NewRecord;
