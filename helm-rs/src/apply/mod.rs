@@ -20,7 +20,6 @@ use serde_json::Value;
 use crate::cluster::{Kind, Target};
 
 pub use build::{BuildError, build};
-pub(crate) use field::{list, text};
 pub use merge::{CustomMerge, MergeError, patch_for};
 pub use wait::{WaitError, WaitOptions, Waiting, wait};
 pub use write::{Live, ObjectError, Outcome, UpdateError, WriteErrors, Writer};

@@ -385,7 +385,7 @@ impl Waiter<'_> {
 /// A duration as Go prints it.
 fn go_duration(duration: Duration) -> String {
     let nanoseconds = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
-    crate::render::time::Duration::from_nanoseconds(nanoseconds).to_string()
+    crate::render::time::Duration(nanoseconds).to_string()
 }
 
 /// Whether something else than the account of it changed.
