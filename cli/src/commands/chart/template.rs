@@ -286,7 +286,7 @@ pub(crate) fn run(
 }
 
 /// Helm's text of a failed render, its bytes unchanged.
-pub(super) fn error_text(error: &template::Error) -> Vec<u8> {
+pub(crate) fn error_text(error: &template::Error) -> Vec<u8> {
     match error {
         template::Error::Render(error) => error.message.to_vec(),
         error => error_chain(error).into_bytes(),

@@ -2,14 +2,22 @@
 
 mod get;
 mod history;
+#[cfg(feature = "network")]
+mod install;
 mod list;
+#[cfg(feature = "network")]
+mod repair;
 mod selector;
 mod source;
 mod status;
 mod table;
 mod time;
+#[cfg(feature = "network")]
+mod upgrade;
 mod values;
 mod verify;
+#[cfg(feature = "network")]
+mod write;
 
 use clap::Subcommand;
 
@@ -48,6 +56,15 @@ pub(crate) enum Command {
     /// Print a release's notes, as `helm get notes`
     #[command(after_help = INPUTS)]
     Notes(get::Arguments),
+    /// Install a chart on the cluster, as `helm install`
+    #[cfg(feature = "network")]
+    Install(Box<install::Arguments>),
+    /// Upgrade a release on the cluster, as `helm upgrade`
+    #[cfg(feature = "network")]
+    Upgrade(Box<upgrade::Arguments>),
+    /// Look at a release that stayed pending, and mark it failed
+    #[cfg(feature = "network")]
+    Repair(Box<repair::Arguments>),
     /// Audit records: exit status 2 when there are findings
     #[command(after_help = INPUTS)]
     Verify(verify::Arguments),
@@ -61,6 +78,12 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Values(arguments) => values::run(&arguments, context),
         Command::Manifest(arguments) => get::run(get::Part::Manifest, &arguments, context),
         Command::Hooks(arguments) => get::run(get::Part::Hooks, &arguments, context),
+        #[cfg(feature = "network")]
+        Command::Install(arguments) => install::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Upgrade(arguments) => upgrade::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Repair(arguments) => repair::run(&arguments, context),
         Command::Verify(arguments) => verify::run(&arguments, context),
         Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),
     }
