@@ -14,6 +14,7 @@ pub struct Discovery {
     groups: Vec<(String, Vec<String>)>,
     resources: Vec<Arc<Resource>>,
     by_kind: BTreeMap<Kind, usize>,
+    subresource_kinds: BTreeSet<String>,
     failed: Vec<FailedGroup>,
 }
 
@@ -28,10 +29,12 @@ pub struct FailedGroup {
 
 impl Discovery {
     /// Takes groups in the server's order with their resources; versions without resources count
-    /// as served.
+    /// as served. `subresource_kinds` are the kinds that subresources answer with, each as
+    /// `apps/v1/Scale` with the group version of its resource.
     pub fn new(
         groups: Vec<(String, Vec<String>)>,
         resources: Vec<Resource>,
+        subresource_kinds: BTreeSet<String>,
         mut failed: Vec<FailedGroup>,
     ) -> Self {
         failed.sort_by(|one, other| one.group_version.cmp(&other.group_version));
@@ -40,7 +43,7 @@ impl Discovery {
         for (index, resource) in resources.iter().enumerate() {
             by_kind.entry(resource.kind.clone()).or_insert(index);
         }
-        Self { groups, resources, by_kind, failed }
+        Self { groups, resources, by_kind, subresource_kinds, failed }
     }
 
     /// The resource that holds objects of exactly this kind.
@@ -90,9 +93,9 @@ impl Discovery {
     }
 
     /// What Helm's `.Capabilities.APIVersions` holds: group versions and group versions with kind,
-    /// sorted (`pkg/action/action.go`, `GetVersionSet`).
+    /// those of subresources too, sorted (`pkg/action/action.go`, `GetVersionSet`).
     pub fn api_versions(&self) -> Vec<String> {
-        let mut names = BTreeSet::new();
+        let mut names = self.subresource_kinds.clone();
         for (group, versions) in &self.groups {
             names.extend(versions.iter().map(|version| api_version(group, version)));
         }

@@ -109,6 +109,19 @@ pub enum TransportProblem {
 
 impl std::error::Error for TransportError {}
 
+impl TransportError {
+    /// Whether it failed before the request was sent, so that it took no effect.
+    pub const fn before_sending(&self) -> bool {
+        matches!(
+            self.problem,
+            TransportProblem::Refused { .. }
+                | TransportProblem::Lookup { .. }
+                | TransportProblem::Connect { .. }
+                | TransportProblem::Certificate { .. }
+        )
+    }
+}
+
 impl fmt::Display for TransportError {
     /// As Go's `url.Error` prints it: `Get "https://…": dial tcp …: connect: connection refused`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,10 +293,13 @@ impl ClusterError {
 
     /// Whether the request may have taken effect although it failed: a write must be read back.
     pub fn may_have_taken_effect(&self) -> bool {
-        matches!(
-            self.kind(),
-            ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::Internal | ErrorKind::Read
-        )
+        match self {
+            Self::Transport(error) => !error.before_sending(),
+            _ => matches!(
+                self.kind(),
+                ErrorKind::Timeout | ErrorKind::Internal | ErrorKind::Unavailable | ErrorKind::Read
+            ),
+        }
     }
 
     /// `the server could not find the requested resource`: what a path gets that nothing serves.

@@ -15,6 +15,8 @@ mod discovery;
 mod error;
 mod kind;
 mod list;
+#[cfg(feature = "network")]
+pub mod live;
 mod request;
 mod rights;
 mod status;
