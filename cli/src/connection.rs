@@ -102,7 +102,7 @@ impl ClusterFlags {
     ) -> Result<Arc<Live>, CommandError> {
         let mut seed = [0; 8];
         // Only the jitter of waits depends on it.
-        drop(getrandom::fill(&mut seed));
+        let _ = getrandom::fill(&mut seed);
         let mut options = LiveOptions::new(USER_AGENT, u64::from_le_bytes(seed));
         options.warnings = Some(warnings);
         let live = Live::connect(&self.connection(environment)?, options).await.map_err(|error| {

@@ -135,7 +135,7 @@ impl Arguments {
                     .unwrap_or_default()
                     .as_secs();
                 let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-                Ok((helm_rs::name::generate_name(chart, seconds), chart.clone()))
+                Ok((helm_rs::name::generate(chart, seconds), chart.clone()))
             }
         }
     }
