@@ -1,73 +1,37 @@
 //! Which patch brings a live object to its target (`createPatch` in `pkg/kube/client.go`).
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::capabilities::Capabilities;
-use crate::cluster::{Kind, Patch, PatchKind};
+use crate::cluster::{Patch, PatchKind};
 
-/// How custom resources are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CustomMerge {
-    /// From the release before to this one, whatever is live: Helm's upgrade.
-    TwoWay,
-    /// With a look at the live object: Helm's install with `--take-ownership`.
-    ThreeWay,
-}
-
-/// Objects that cannot be merged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MergeError(pub String);
+pub use mergepatch::{Error as MergeError, Untyped as CustomMerge};
 
 /// The patch for an object; none when there is nothing to do.
+///
+/// Helm sends a patch for every custom resource, since it compares with the manifest before, which
+/// lacks the ownership metadata. A patch that changes nothing of the live object is left out here.
 ///
 /// # Errors
 /// [`MergeError`]
 pub fn patch_for(
-    kind: &Kind,
     original: &Value,
     target: &Value,
     live: &Value,
     custom: CustomMerge,
 ) -> Result<Option<Patch>, MergeError> {
-    let _ = (kind, custom, Capabilities::default);
-    let body = difference(original, target);
-    if body.as_object().is_some_and(Map::is_empty) || merged(live, &body) == *live {
+    let patch = mergepatch::helm(original, target, live, mergepatch::embedded(), custom)?;
+    if patch.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Patch { kind: PatchKind::Merge, body }))
-}
-
-fn difference(from: &Value, to: &Value) -> Value {
-    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
-    let mut patch = Map::new();
-    for (key, value) in to {
-        match from.get(key) {
-            Some(old) if old == value => {}
-            Some(old) if old.is_object() && value.is_object() => {
-                patch.insert(key.clone(), difference(old, value));
-            }
-            _ => {
-                patch.insert(key.clone(), value.clone());
-            }
-        }
+    if patch.patch_type == mergepatch::PatchType::Merge
+        && mergepatch::apply(live, &patch, None).is_ok_and(|after| after == *live)
+    {
+        return Ok(None);
     }
-    for key in from.keys().filter(|key| !to.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    Value::Object(patch)
-}
-
-fn merged(live: &Value, patch: &Value) -> Value {
-    let Value::Object(patch) = patch else { return patch.clone() };
-    let mut result = live.as_object().cloned().unwrap_or_default();
-    for (key, value) in patch {
-        if value.is_null() {
-            result.remove(key);
-        } else {
-            let old = result.get(key).cloned().unwrap_or_default();
-            result.insert(key.clone(), merged(&old, value));
-        }
-    }
-    Value::Object(result)
+    let kind = match patch.patch_type {
+        mergepatch::PatchType::Strategic => PatchKind::Strategic,
+        mergepatch::PatchType::Merge => PatchKind::Merge,
+        mergepatch::PatchType::Json => PatchKind::Json,
+    };
+    Ok(Some(Patch { kind, body: patch.body }))
 }

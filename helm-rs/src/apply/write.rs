@@ -335,7 +335,7 @@ impl Writer<'_> {
         custom: CustomMerge,
     ) -> Result<bool, ObjectError> {
         let (kind, name) = (&item.kind().kind, &item.target.name);
-        let patch = patch_for(item.kind(), original, &item.value, live, custom)
+        let patch = patch_for(original, &item.value, live, custom)
             .map_err(ObjectError::Merge)?;
         let Some(patch) = patch else {
             self.log(format!("Looks like there are no changes for {kind} {}", quote(name)));
