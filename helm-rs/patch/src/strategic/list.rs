@@ -1,0 +1,113 @@
+//! The order of merged lists.
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::gosort;
+use crate::value::{GoType, deep_equal, identical, list_text};
+
+use super::DIRECTIVE;
+
+/// The type that all items have (`sliceElementType`).
+pub(super) fn element_type(lists: &[&[Value]]) -> Result<GoType, Error> {
+    let mut found = None;
+    for value in lists.iter().copied().flatten() {
+        let current = GoType::of(value);
+        match found {
+            None if current == GoType::Nil => return Err(Error::null_item()),
+            None if current == GoType::Slice => return Err(Error::ListOfLists),
+            None => found = Some(current),
+            Some(known) if known != current => {
+                let lists: Vec<String> = lists.iter().map(|list| list_text(list)).collect();
+                return Err(Error::MixedList { lists: format!("[{}]", lists.join(" ")) });
+            }
+            Some(_) => {}
+        }
+    }
+    found.ok_or(Error::NoElements)
+}
+
+/// Whether an item of a patch's list asks for its own deletion.
+pub(super) fn is_deletion(item: &Value) -> bool {
+    item.get(DIRECTIVE).is_some_and(|directive| directive == "delete")
+}
+
+/// What stands for an item where order and identity are concerned: of an object the value of its
+/// merge key, of a scalar the scalar.
+///
+/// # Errors
+/// [`Error::BadType`] when a keyed list's item is no object, [`Error::NoMergeKey`] without the
+/// key, [`Error::GoPanics`] when the key's value is a list or an object.
+pub(super) fn identity<'a>(item: &'a Value, key: &str, kind: GoType) -> Result<&'a Value, Error> {
+    if kind != GoType::Map {
+        return Ok(item);
+    }
+    let Value::Object(object) = item else { return Err(Error::bad_type(GoType::Map, item)) };
+    let value = object.get(key).ok_or_else(|| Error::no_merge_key(object, key))?;
+    identical(value, value)?;
+    Ok(value)
+}
+
+/// The identities of a list's items.
+pub(super) fn identities(list: &[Value], key: &str, kind: GoType) -> Result<Vec<Value>, Error> {
+    list.iter().map(|item| identity(item, key, kind).cloned()).collect()
+}
+
+/// The place of an item in an order.
+fn rank(order: &[Value], identity: &Value) -> Option<usize> {
+    order.iter().position(|other| deep_equal(other, identity))
+}
+
+/// An item on its way into an order.
+pub(super) struct Item {
+    pub(super) identity: Value,
+    pub(super) value: Value,
+}
+
+/// Puts items into an order, deletions last (`normalizeSliceOrder`). Items that the order does
+/// not name come where Go's stable sort happens to leave them.
+pub(super) fn normalize(items: Vec<Item>, order: &[Value], kind: GoType) -> Vec<Item> {
+    let (deletions, kept): (Vec<Item>, Vec<Item>) =
+        items.into_iter().partition(|item| kind == GoType::Map && is_deletion(&item.value));
+    let mut ranked: Vec<(Option<usize>, Item)> =
+        kept.into_iter().map(|item| (rank(order, &item.identity), item)).collect();
+    gosort::stable(&mut ranked, |(left, _), (right, _)| match (left, right) {
+        (Some(left), Some(right)) => left < right,
+        _ => true,
+    });
+    ranked.into_iter().map(|(_, item)| item).chain(deletions).collect()
+}
+
+/// Orders what the patch names by `patch_order` and what only the server has by `server_order`,
+/// then merges both (`normalizeElementOrder`, `mergeSortedSlice`).
+pub(super) fn merge_ordered(
+    patch: Vec<Item>,
+    server_only: Vec<Item>,
+    patch_order: &[Value],
+    server_order: &[Value],
+    kind: GoType,
+) -> Vec<Value> {
+    let ranked = |items: Vec<Item>| {
+        items
+            .into_iter()
+            .map(|item| (rank(server_order, &item.identity), item.value))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .peekable()
+    };
+    let mut right = ranked(normalize(patch, patch_order, kind));
+    let mut left = ranked(normalize(server_only, server_order, kind));
+    let mut merged = Vec::new();
+    loop {
+        let server_first = match (left.peek(), right.peek()) {
+            (Some((Some(left), _)), Some((Some(right), _))) => left < right,
+            (Some(_), None) => true,
+            _ => false,
+        };
+        let next = if server_first { left.next() } else { right.next() };
+        match next {
+            Some((_, value)) => merged.push(value),
+            None => return merged,
+        }
+    }
+}
