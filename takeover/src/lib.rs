@@ -1,0 +1,3 @@
+//! Taking a running installation over.
+
+pub mod gate;
