@@ -1,3 +1,17 @@
-//! Taking a running installation over.
+//! Taking a running Cilium over: plan, gate, consent, act, survive.
+//!
+//! ```text
+//! survey ─ preconditions ─ rendered ─ gate ─ plan ─ consent (digest) ─ run ─ verify
+//! ```
+//!
+//! - [`survey`] reads the cluster; [`plan::prepare`] makes a [`plan::Plan`] of it and writes
+//!   nothing.
+//! - [`gate`] puts every leaf of every object into a class.
+//! - [`run::take_over`] plans again inside the lock, holds the digest against the consent, and
+//!   carries the plan out so that a kill between any two calls can be finished by the next run.
 
 pub mod gate;
+pub mod plan;
+pub mod rendered;
+pub mod run;
+pub mod survey;

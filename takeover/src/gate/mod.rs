@@ -26,7 +26,7 @@ pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves};
 pub use others::is_controller;
 
 /// A rendered object that is to be written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// As rendered, with namespace and ownership metadata, without nulls.
     pub object: Value,

@@ -1,0 +1,454 @@
+//! The takeover, in its order, and what is left of one that was killed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
+use helm_rs::cluster::{
+    Clock, Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
+};
+use helm_rs::error_chain;
+use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
+use helm_rs::release::{Record, Status};
+use serde_json::{Value, json};
+
+use super::backup::{self, BackupError, Retired};
+use super::lock::{self, LockError};
+use super::record;
+use super::stored::{StoredError, StoredObject, StoredPlan};
+use super::Fenced;
+use crate::gate;
+use crate::plan::{Key, Outcome, PlanError, Refusal, Request, hash_leaves, prepare};
+use crate::survey::{builtin, read, text};
+
+/// How often a write is tried again when the object changed in between.
+const TRIES: usize = 5;
+
+/// A takeover that is to be made.
+pub struct Run<'a> {
+    /// What is planned once more, inside the lock.
+    pub request: Request<'a>,
+    /// The digest that was consented to; none to finish what an earlier consent began.
+    pub digest: Option<String>,
+    /// Whether changes of the running data plane were consented to.
+    pub accept_changes: bool,
+    /// Whether the gate's findings were consented to.
+    pub accept_diff: bool,
+    /// The name of this run: host and process.
+    pub holder: String,
+    /// Who hears of it.
+    pub observer: &'a dyn Observer,
+    /// Asks for the end.
+    pub cancel: &'a Cancel,
+    /// How long the rollout may take.
+    pub timeout: Duration,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The digest of the plan that was carried out.
+    pub digest: String,
+    /// Whether an earlier run had begun.
+    pub resumed: bool,
+    /// Ichor's revision.
+    pub revision: i64,
+    /// Objects that were patched.
+    pub patched: Vec<String>,
+    /// Objects that were created.
+    pub created: Vec<String>,
+    /// Objects that were as they should be.
+    pub unchanged: usize,
+    /// What became of the foreign records.
+    pub records: Retired,
+}
+
+/// Why a takeover ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan refuses.
+    #[error("refused: {}", messages(refusals))]
+    Refused {
+        /// Why.
+        refusals: Vec<Refusal>,
+    },
+    /// The plan is another one than was consented to.
+    #[error(
+        "refused: what would be done is not what was consented to (consent {consented}, now \
+         {now}): something changed in between; look at the plan again"
+    )]
+    Digest {
+        /// The consented digest.
+        consented: String,
+        /// The digest of the plan as it is now.
+        now: String,
+    },
+    /// Something needs consent that was not given.
+    #[error("refused: consent is missing: {missing}")]
+    Consent {
+        /// What is missing.
+        missing: String,
+    },
+    /// There is no lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// No plan can be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The stored plan.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+    /// Ichor's records.
+    #[error("ichor's record")]
+    Record(#[from] StorageError),
+    /// A record cannot be made.
+    #[error("ichor's record cannot be made: {reason}")]
+    NoRecord {
+        /// Why.
+        reason: String,
+    },
+    /// An object is neither as it was at the consent nor as it is written.
+    #[error(
+        "{object} changed since the consent, by somebody else: it was not written; look at the \
+         plan again"
+    )]
+    Changed {
+        /// The object.
+        object: String,
+    },
+    /// An object cannot be read or written.
+    #[error("{doing}")]
+    Object {
+        /// What was being done.
+        doing: String,
+        /// What the cluster says.
+        source: ClusterError,
+    },
+    /// An object's patch cannot be made.
+    #[error("the patch for {object}")]
+    Patch {
+        /// The object.
+        object: String,
+        /// Why.
+        source: mergepatch::Error,
+    },
+    /// The rollout did not become Ready.
+    #[error("the rollout is not Ready")]
+    Wait(#[from] WaitError),
+    /// The foreign records cannot be retired.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The end was asked for.
+    #[error("stopped, as was asked; run it again to go on")]
+    Cancelled,
+}
+
+fn messages(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+impl RunError {
+    /// Whether the answer is no, with nothing written but the namespace and the lock.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Digest { .. }
+                | Self::Consent { .. }
+                | Self::Lock(LockError::Held { .. })
+        )
+    }
+}
+
+/// Makes the takeover, or finishes one.
+///
+/// # Errors
+/// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
+pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
+    let cluster = &run.request.cluster;
+    ensure_namespace(&**cluster).await?;
+    let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
+    let fenced = Fenced::new(cluster, &lock);
+    let result = locked(run, &fenced).await;
+    // A run that was killed releases nothing.
+    let killed = matches!(&result, Err(error) if is_killed(error));
+    if !killed {
+        lock.release().await;
+    }
+    result
+}
+
+fn is_killed(error: &RunError) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<ClusterError>() {
+            return error.kind() == ErrorKind::Killed;
+        }
+        source = error.source();
+    }
+    false
+}
+
+async fn ensure_namespace(cluster: &dyn Cluster) -> Result<(), RunError> {
+    let namespaces = builtin("v1", "Namespace", "namespaces", false);
+    let doing = || format!("create namespace {RECORD_NAMESPACE}");
+    let found = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
+    match found {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) => {}
+        // Who may not read it may still work in it.
+        Err(error) if error.kind() == ErrorKind::Forbidden => return Ok(()),
+        Err(source) => return Err(RunError::Object { doing: doing(), source }),
+    }
+    let object = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": RECORD_NAMESPACE },
+    });
+    let target = Target::new(&namespaces, "", RECORD_NAMESPACE);
+    match cluster.create(&target, &object, &options()).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(RunError::Object { doing: doing(), source }),
+    }
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
+}
+
+/// The newest of ichor's own records, with its revision and status.
+async fn newest(storage: &Storage<'_>) -> Result<Option<(Stored, i64, Status)>, RunError> {
+    let last = match storage.last(RELEASE).await {
+        Ok(last) => last,
+        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let field = |error| RunError::from(StorageError::Field(error));
+    let revision = last.record.revision().map_err(field)?;
+    let status = last.record.info().map_err(field)?.status();
+    Ok(Some((last, revision, status)))
+}
+
+async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
+    let clock = run.request.clock;
+    let mut driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
+    FIELD_MANAGER.clone_into(&mut driver.field_manager);
+    let storage = Storage::new(&driver);
+    let last = newest(&storage).await?;
+    let stored = match &last {
+        None => None,
+        Some(_) => StoredPlan::read(cluster).await?,
+    };
+    let now = clock.now().to_string();
+    let mut done = Done::default();
+    let (stored, mut record) = match (last, stored) {
+        (Some((last, revision, Status::Deployed)), stored) => {
+            let records = stored.map(|stored| stored.plan.records).unwrap_or_default();
+            if records.is_empty() {
+                return check_done(run, revision).await;
+            }
+            done.resumed = true;
+            done.revision = revision;
+            done.digest = run.digest.clone().unwrap_or_default();
+            drop(last);
+            done.records = backup::retire(cluster, &records).await?;
+            return Ok(done);
+        }
+        (Some((mut last, revision, status)), Some(stored)) => {
+            if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
+                let now = stored.plan.digest.clone();
+                return Err(RunError::Digest { consented: digest.clone(), now });
+            }
+            done.resumed = true;
+            if status.is_pending() {
+                let why = "The run that began this takeover ended before it was complete";
+                set_status(&mut last.record, &Status::Failed, why)?;
+                storage.update(&last.record, &last.labels).await?;
+            }
+            let record = record::again(&last.record, revision + 1, &now)
+                .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+            done.revision = revision + 1;
+            (stored, record)
+        }
+        (last, _) => {
+            let (stored, record) = fresh(run, cluster, last.map_or(1, |(_, r, _)| r + 1), &now).await?;
+            done.revision = record.revision().map_err(StorageError::Field)?;
+            (stored, record)
+        }
+    };
+    stored.plan.digest.clone_into(&mut done.digest);
+    storage.create(&record, &Labels::new()).await?;
+    let written = write_and_wait(run, cluster, &stored, &mut done).await;
+    if let Err(error) = written {
+        if !is_killed(&error) {
+            let why = format!("Takeover failed: {}", error_chain(&error));
+            set_status(&mut record, &Status::Failed, &why)?;
+            // The error itself matters more than that it could not be recorded.
+            drop(storage.update(&record, &Labels::new()).await);
+        }
+        return Err(error);
+    }
+    set_status(&mut record, &Status::Deployed, record::COMPLETE)?;
+    storage.update(&record, &Labels::new()).await?;
+    done.records = backup::retire(cluster, &stored.plan.records).await?;
+    Ok(done)
+}
+
+fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), RunError> {
+    record.set_status(status, description).map_err(|error| StorageError::Field(error).into())
+}
+
+/// Nothing is left to do but to say so.
+async fn check_done(run: &Run<'_>, revision: i64) -> Result<Done, RunError> {
+    let prepared = prepare(&run.request).await?;
+    if prepared.plan.outcome == Outcome::Nothing {
+        return Ok(Done { revision, ..Done::default() });
+    }
+    let refusals = if prepared.plan.is_refused() {
+        prepared.plan.refusals
+    } else {
+        vec![Refusal {
+            reason: "Unknown".to_owned(),
+            message: "ichor's record is deployed, but a foreign release holds this Cilium too, and \
+                      no stored plan tells how that came: remove the record that is not in use"
+                .to_owned(),
+        }]
+    };
+    Err(RunError::Refused { refusals })
+}
+
+/// Plans again, holds the plan against the consent, and stores it.
+async fn fresh(
+    run: &Run<'_>,
+    cluster: &Fenced<'_>,
+    revision: i64,
+    now: &str,
+) -> Result<(StoredPlan, Record), RunError> {
+    let prepared = prepare(&run.request).await?;
+    if prepared.plan.is_refused() {
+        return Err(RunError::Refused { refusals: prepared.plan.refusals });
+    }
+    if let Some(digest) = run.digest.as_ref().filter(|d| **d != prepared.plan.digest) {
+        let now = prepared.plan.digest;
+        return Err(RunError::Digest { consented: digest.clone(), now });
+    }
+    for consent in &prepared.plan.consent {
+        let given = match consent.flag.as_str() {
+            "--accept-cilium-changes" => run.accept_changes,
+            _ => run.accept_diff && run.digest.is_some(),
+        };
+        if !given {
+            let missing = format!("{} ({})", consent.flag, consent.why);
+            return Err(RunError::Consent { missing });
+        }
+    }
+    let Some(rendered) = &prepared.rendered else {
+        return Err(RunError::Refused { refusals: Vec::new() });
+    };
+    let stored = StoredPlan::of(&prepared);
+    let record = record::draft(rendered, &prepared.values, revision, now, now)
+        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+    stored.write(cluster).await?;
+    Ok((stored, record))
+}
+
+async fn write_and_wait(
+    run: &Run<'_>,
+    cluster: &Fenced<'_>,
+    stored: &StoredPlan,
+    done: &mut Done,
+) -> Result<(), RunError> {
+    let doing = || "read what the server serves".to_owned();
+    let discovery = cluster
+        .discovery(false)
+        .await
+        .map_err(|source| RunError::Object { doing: doing(), source })?;
+    let key = Key(stored.key.clone());
+    let mut workloads = Vec::new();
+    for object in &stored.objects {
+        if run.cancel.is_cancelled() {
+            return Err(RunError::Cancelled);
+        }
+        let item = object_item(object, &discovery)?;
+        match write(cluster, &key, object, &item).await? {
+            Written::Created => done.created.push(item.target.to_string()),
+            Written::Patched => done.patched.push(item.target.to_string()),
+            Written::Unchanged => done.unchanged += 1,
+        }
+        if matches!(item.kind().kind.as_str(), "DaemonSet" | "Deployment" | "StatefulSet") {
+            workloads.push(item);
+        }
+    }
+    let wanted = WaitOptions { timeout: run.timeout, jobs: false };
+    wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel).await?;
+    Ok(())
+}
+
+fn object_item(object: &StoredObject, discovery: &Discovery) -> Result<Item, RunError> {
+    object.item(discovery).ok_or_else(|| RunError::NoRecord {
+        reason: format!(
+            "{} {} is in the stored plan, and the server no longer serves its kind",
+            text(&object.desired, "/kind"),
+            text(&object.desired, "/metadata/name")
+        ),
+    })
+}
+
+/// What a write did.
+enum Written {
+    Created,
+    Patched,
+    Unchanged,
+}
+
+/// Writes one object, if it is in its state before or after; any other state is a stranger's.
+async fn write(
+    cluster: &dyn Cluster,
+    key: &Key,
+    object: &StoredObject,
+    item: &Item,
+) -> Result<Written, RunError> {
+    let title = item.target.to_string();
+    let failed = |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
+    let changed = || RunError::Changed { object: title.clone() };
+    let desired = object.desired();
+    let nothing = std::collections::BTreeSet::new();
+    for _ in 0..TRIES {
+        let live = match cluster.get(&item.target).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => {
+                if !object.before.is_empty() {
+                    return Err(changed());
+                }
+                match cluster.create(&item.target, &item.value, &options()).await {
+                    Ok(_) => return Ok(Written::Created),
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    Err(error) => return Err(failed("create", error)),
+                }
+            }
+            Err(error) => return Err(failed("read", error)),
+        };
+        let state = hash_leaves(key, &gate::consented(&live, &desired, &nothing));
+        if state != object.before && state != object.after {
+            return Err(changed());
+        }
+        let wrong = |source| RunError::Patch { object: title.clone(), source };
+        let Some(mut patch) = gate::patch(&item.value, &live).map_err(wrong)? else {
+            return Ok(Written::Unchanged);
+        };
+        // Only this version: a change in between is looked at first.
+        let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        patch.body["metadata"]["resourceVersion"] = version;
+        match cluster.patch(&item.target, &patch, &options()).await {
+            Ok(after) => {
+                let same = after.pointer("/metadata/resourceVersion")
+                    == live.pointer("/metadata/resourceVersion");
+                return Ok(if same { Written::Unchanged } else { Written::Patched });
+            }
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(failed("patch", error)),
+        }
+    }
+    Err(changed())
+}
+

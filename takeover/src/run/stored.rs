@@ -1,0 +1,186 @@
+//! The consented plan as it is stored, so that a later run can tell this run's writes from
+//! strangers'.
+//!
+//! One Secret in ichor's namespace holds the plan, the objects that are written with the hashes
+//! of their states before and after, and the ownership metadata that they had.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cilium::pinned::RECORD_NAMESPACE;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::cluster::{
+    Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::gate::{Desired, leaves_of};
+use crate::plan::{Plan, Prepared};
+use crate::survey::{read, secrets};
+
+/// The Secret's name.
+pub const SECRET: &str = "ichor-cni-plan";
+/// The key of its data.
+const DATA: &str = "plan";
+/// Bytes that a stored plan may unpack to.
+const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// A consented plan with what carries it out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The key of the hashes.
+    pub key: String,
+    /// The objects in the order of writing.
+    pub objects: Vec<StoredObject>,
+}
+
+/// An object with what is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredObject {
+    /// What is written.
+    pub desired: Value,
+    /// Generated leaves and those of others, which the hashes leave out.
+    pub exempt: BTreeSet<String>,
+    /// The hash before; empty when it is created.
+    pub before: String,
+    /// The hash after.
+    pub after: String,
+    /// The ownership metadata before, as a merge patch of `metadata`; none when it is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<Value>,
+}
+
+/// Why a stored plan cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// The cluster refuses.
+    #[error("Secret {RECORD_NAMESPACE}/{SECRET}")]
+    Cluster(#[from] ClusterError),
+    /// It is no stored plan.
+    #[error("Secret {RECORD_NAMESPACE}/{SECRET} holds no plan that can be read: {reason}")]
+    Content {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl StoredPlan {
+    /// What is stored of a prepared plan.
+    pub fn of(prepared: &Prepared) -> Self {
+        let objects = prepared
+            .objects
+            .iter()
+            .map(|object| {
+                let mut exempt: BTreeSet<String> =
+                    object.generated.iter().map(ToString::to_string).collect();
+                exempt.extend(object.desired.yielded.iter().map(|(path, _)| path.to_string()));
+                StoredObject {
+                    desired: object.item.value.clone(),
+                    exempt,
+                    before: object.before.clone(),
+                    after: object.after.clone(),
+                    former: object.live.as_ref().map(former_ownership),
+                }
+            })
+            .collect();
+        Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects }
+    }
+
+    /// Writes it over whatever was stored.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
+        let wrong = |reason: String| StoredError::Content { reason };
+        let json = serde_json::to_vec(self).map_err(|error| wrong(error.to_string()))?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
+        let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "ichor.maesh.dev/cni-plan",
+            "metadata": {
+                "name": SECRET,
+                "namespace": RECORD_NAMESPACE,
+                "annotations": { "ichor.maesh.dev/digest": self.plan.digest },
+            },
+            "data": { DATA: STANDARD.encode(packed) },
+        });
+        let target = Target::new(&secrets(), RECORD_NAMESPACE, SECRET);
+        let options =
+            WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
+        match cluster.create(&target, &secret, &options).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                cluster.update(&target, &secret, &options).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is stored; none when there is nothing.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub async fn read(cluster: &dyn Cluster) -> Result<Option<Self>, StoredError> {
+        let Some(secret) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| StoredError::Content { reason };
+        let text = secret.pointer("/data/plan").and_then(Value::as_str).unwrap_or_default();
+        let packed = STANDARD.decode(text).map_err(|error| wrong(error.to_string()))?;
+        let mut json = Vec::new();
+        GzDecoder::new(packed.as_slice())
+            .take(LIMIT)
+            .read_to_end(&mut json)
+            .map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_slice(&json).map(Some).map_err(|error| wrong(error.to_string()))
+    }
+}
+
+impl StoredObject {
+    /// Where it lives; none when its kind is not served.
+    pub fn item(&self, discovery: &Discovery) -> Option<Item> {
+        let resource = discovery.resource(&Kind::of(&self.desired))?;
+        let target = Target::of(resource, &self.desired, "");
+        Some(Item { target, value: self.desired.clone() })
+    }
+
+    /// What it leaves out, in the gate's form.
+    pub fn desired(&self) -> Desired {
+        let yielded = leaves_of(&self.desired)
+            .into_keys()
+            .filter(|path| self.exempt.contains(&path.to_string()))
+            .map(|path| (path, String::new()))
+            .collect();
+        Desired { object: self.desired.clone(), kept: BTreeSet::new(), yielded }
+    }
+}
+
+/// The ownership metadata of a live object as a merge patch: null where there is none.
+fn former_ownership(live: &Value) -> Value {
+    use helm_rs::apply::ownership::{MANAGED_BY_LABEL, RELEASE_NAME, RELEASE_NAMESPACE};
+    let value = |place: &str, key: &str| {
+        live.pointer(place).and_then(|map| map.get(key)).cloned().unwrap_or_default()
+    };
+    json!({
+        "labels": { MANAGED_BY_LABEL: value("/metadata/labels", MANAGED_BY_LABEL) },
+        "annotations": {
+            RELEASE_NAME: value("/metadata/annotations", RELEASE_NAME),
+            RELEASE_NAMESPACE: value("/metadata/annotations", RELEASE_NAMESPACE),
+        },
+    })
+}
+
