@@ -1,0 +1,270 @@
+//! The values of an installation that left neither a record nor a file, recovered from what runs.
+//!
+//! ```text
+//! chart ─ probe every key ─► Mapping: key → what it moves ─┐
+//! live objects ─ compare with a render ─► differences ─────┴─ candidates ─ render ─► kept if the
+//!                                                                          difference shrinks
+//! ```
+//!
+//! Which value makes which leaf is not written down anywhere here: it is found by rendering the
+//! chart with one value changed and looking at what moves. What a live leaf says about the value
+//! follows from what the change did to it. Each candidate is proven by a render: only values that
+//! bring it nearer to the live objects, and that the chart's schema allows, are kept. (Takeover
+//! rules, section 1: values "recovered", and the issue's "proven by rendering".)
+//!
+//! The result is the same for the same input, and the number of renders is bounded.
+
+mod invert;
+mod keys;
+mod render;
+mod search;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use goyaml::{Map, Value};
+use helm_rs::action::template::Options;
+use helm_rs::chart::Chart;
+use helm_rs::render::{Engine, EngineOptions};
+use serde_json::Value as Json;
+
+use crate::object::ObjectRef;
+use crate::values::set;
+use invert::Effect;
+use keys::{KeyPath, Keys};
+use render::{Objects, Renderer};
+
+/// Renders that one recovery may take.
+const RENDERS: usize = 6000;
+
+/// What each value of a chart moves in its default render.
+pub struct Mapping<'a> {
+    chart: &'a Chart,
+    options: Options,
+    engine: Engine,
+    keys: Keys,
+    effects: BTreeMap<KeyPath, Vec<Probed>>,
+    renders: usize,
+}
+
+/// A key with a value tried under it, and what that did.
+#[derive(Clone, Debug)]
+struct Probed {
+    value: Value,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+enum Outcome {
+    /// The chart does not render with it.
+    Fails,
+    /// Objects that come, go or change.
+    Moves(Vec<(ObjectRef, Moved)>),
+}
+
+#[derive(Clone, Debug)]
+enum Moved {
+    Added,
+    Removed,
+    Changed(Vec<Effect>),
+}
+
+/// The chart does not render with its defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("chart does not render with its default values, so that none can be recovered")]
+pub struct NoDefaultRender;
+
+/// What is known about the installation.
+#[derive(Clone, Copy, Debug)]
+pub struct Installation<'a> {
+    /// Its live objects: those that some values of the chart would make.
+    pub live: &'a [Json],
+    /// Values to try first, such as those that the owned keys ask for.
+    pub hint: &'a Map,
+    /// The live version differs from the chart's: image tags are not compared, and settings that
+    /// only one of the versions has are not taken for the user's.
+    pub is_upgrade: bool,
+}
+
+/// The recovered values and how good they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recovered {
+    /// The user values.
+    pub values: Map,
+    /// Leaves in which the live objects differ from the chart's default render.
+    pub before: usize,
+    /// Leaves in which they differ from the render with the recovered values.
+    pub after: usize,
+    /// Keys of `extraConfig` among the values: settings of `cilium-config` that no value of the
+    /// chart explains.
+    pub extra_config: usize,
+    /// What is not explained.
+    pub unexplained: Vec<Unexplained>,
+    /// How many renders it took, the mapping's not counted.
+    pub renders: usize,
+}
+
+/// A place that the recovered values do not explain. Texts are not quoted: they may be secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexplained {
+    /// The object.
+    pub object: ObjectRef,
+    /// The place in it; empty when the whole object is live only or rendered only.
+    pub path: String,
+    /// Which side has something there.
+    pub side: Side,
+}
+
+/// Who has something at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The live object alone.
+    Live,
+    /// The render alone.
+    Rendered,
+    /// Both, and it differs.
+    Both,
+}
+
+impl Recovered {
+    /// The share of the difference that the values explain, from 0 to 1. No difference is
+    /// explained in full.
+    pub fn share(&self) -> f64 {
+        if self.before == 0 {
+            return 1.0;
+        }
+        1.0 - self.after as f64 / self.before as f64
+    }
+}
+
+impl<'a> Mapping<'a> {
+    /// Probes every key of a chart. `options` say for which release, cluster and namespace;
+    /// `threads` render at a time.
+    ///
+    /// # Errors
+    /// [`NoDefaultRender`]
+    pub fn derive(
+        chart: &'a Chart,
+        options: &Options,
+        threads: usize,
+    ) -> Result<Self, NoDefaultRender> {
+        let engine = Engine::new(EngineOptions::default());
+        let keys = Keys::of(chart);
+        let renderer = Renderer::new(&engine, chart, options, false);
+        let base = renderer.settle(&Map::new()).ok_or(NoDefaultRender)?;
+        let paths: Vec<&KeyPath> = keys.defaults.keys().collect();
+        let threads = threads.clamp(1, 64);
+        let mut effects = BTreeMap::new();
+        std::thread::scope(|scope| {
+            let work = |offset: usize| {
+                let (renderer, base, keys, paths) = (&renderer, &base, &keys, &paths);
+                scope.spawn(move || -> Vec<(KeyPath, Vec<Probed>)> {
+                    let own = paths.iter().skip(offset).step_by(threads);
+                    own.map(|path| {
+                        let probed = probe(renderer, keys, path, &Map::new(), base);
+                        ((*path).clone(), probed)
+                    })
+                    .collect()
+                })
+            };
+            let workers: Vec<_> = (0..threads).map(work).collect();
+            for worker in workers {
+                effects.extend(worker.join().unwrap_or_default());
+            }
+        });
+        let renders = renderer.count();
+        Ok(Self { chart, options: options.clone(), engine, keys, effects, renders })
+    }
+
+    /// How many renders the mapping took.
+    pub const fn renders(&self) -> usize {
+        self.renders
+    }
+
+    /// How many keys the chart has.
+    pub fn keys(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Recovers the values of an installation.
+    ///
+    /// # Errors
+    /// [`NoDefaultRender`]
+    pub fn recover(&self, installation: &Installation<'_>) -> Result<Recovered, NoDefaultRender> {
+        search::run(self, installation)
+    }
+}
+
+/// Tries values under a key on top of others: generic ones until one moves something, and every
+/// text that the chart itself knows for it.
+fn probe(
+    renderer: &Renderer<'_>,
+    keys: &Keys,
+    path: &KeyPath,
+    values: &Map,
+    base: &Objects,
+) -> Vec<Probed> {
+    let default = keys.defaults.get(path).unwrap_or(&Value::Null);
+    let mut probed = Vec::new();
+    for value in keys::probes(default) {
+        match outcome(renderer, path, values, base, &value) {
+            Outcome::Moves(moved) if moved.is_empty() => {}
+            Outcome::Fails => probed.push(Probed { value, outcome: Outcome::Fails }),
+            outcome @ Outcome::Moves(_) => {
+                // The ones before that failed are explained by their type.
+                probed = vec![Probed { value, outcome }];
+                break;
+            }
+        }
+    }
+    for text in keys.texts.get(path).into_iter().flatten() {
+        let value = Value::from(text.as_str());
+        if value != *default {
+            let outcome = outcome(renderer, path, values, base, &value);
+            probed.push(Probed { value, outcome });
+        }
+    }
+    probed
+}
+
+fn outcome(
+    renderer: &Renderer<'_>,
+    path: &KeyPath,
+    values: &Map,
+    base: &Objects,
+    value: &Value,
+) -> Outcome {
+    let objects = with(values, path, value).and_then(|values| renderer.objects(&values));
+    objects.map_or(Outcome::Fails, |objects| Outcome::Moves(moved(base, &objects)))
+}
+
+/// Values with one more.
+fn with(values: &Map, path: &KeyPath, value: &Value) -> Option<Map> {
+    let mut values = values.clone();
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    set(&mut values, &path, value.clone()).ok()?;
+    Some(values)
+}
+
+fn moved(base: &Objects, other: &Objects) -> Vec<(ObjectRef, Moved)> {
+    let mut found = Vec::new();
+    for (about, object) in base {
+        let Some(changed) = other.get(about) else {
+            found.push((about.clone(), Moved::Removed));
+            continue;
+        };
+        if std::sync::Arc::ptr_eq(object, changed) {
+            continue;
+        }
+        let mut places = Vec::new();
+        tree::places(Some(&object.tree), Some(&changed.tree), &mut Vec::new(), &mut places);
+        let effect = |(path, _, after): tree::Place<'_>| Effect { path, after: after.cloned() };
+        if !places.is_empty() {
+            let effects = places.into_iter().map(effect).collect();
+            found.push((about.clone(), Moved::Changed(effects)));
+        }
+    }
+    let added = other.keys().filter(|about| !base.contains_key(*about));
+    found.extend(added.map(|about| (about.clone(), Moved::Added)));
+    found
+}
