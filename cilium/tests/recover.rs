@@ -25,11 +25,7 @@ fn chart(version: &str) -> Result<Chart, Missing> {
 }
 
 fn options() -> Options {
-    Options {
-        release_name: "cilium".into(),
-        namespace: "kube-system".into(),
-        ..Options::default()
-    }
+    Options { release_name: "cilium".into(), namespace: "kube-system".into(), ..Options::default() }
 }
 
 /// The objects of a chart, as a server would have them if it added nothing.
@@ -38,9 +34,8 @@ fn objects(chart: &Chart, values: &Map) -> Result<Vec<Json>, String> {
     host.stand_in_keys = true;
     let engine = Engine::new(EngineOptions::default());
     let mut chart = chart.clone();
-    let rendering =
-        template(&engine, &mut chart, values, &options(), &mut host, &mut Vec::new())
-            .map_err(|error| helm_rs::error_chain(&error))?;
+    let rendering = template(&engine, &mut chart, values, &options(), &mut host, &mut Vec::new())
+        .map_err(|error| helm_rs::error_chain(&error))?;
     let hooks = rendering.hooks.iter().map(|hook| &hook.manifest);
     let texts = rendering.manifests.iter().map(|manifest| &manifest.content).chain(hooks);
     let read = |text| {
@@ -103,14 +98,7 @@ fn same_version(version: &str, least: f64) {
         Ok(found) => found,
         Err(missing) => test_support::skip!(missing),
     };
-    let start = Instant::now();
-    let mapping = Mapping::derive(&chart, &options(), 2).unwrap();
-    println!(
-        "{version}: {} keys, {} renders, {:.1} s",
-        mapping.keys(),
-        mapping.renders(),
-        start.elapsed().as_secs_f64()
-    );
+    let mapping = Mapping::new(&chart, &options(), 2);
     for (name, values) in sets {
         if std::env::var("SET").is_ok_and(|wanted| !name.contains(&wanted)) {
             continue;
@@ -130,13 +118,57 @@ fn same_version(version: &str, least: f64) {
         if std::env::var("SET").is_ok() {
             println!("{}", goyaml::to_yaml(&Value::Map(recovered.values.clone())).unwrap());
         }
+        println!("    mapping: {} keys, {} renders", mapping.keys(), mapping.renders());
         assert!(recovered.share() >= least, "{name}");
         // Proven by rendering once more, from nothing but the values.
         assert!(objects(&chart, &recovered.values).is_ok());
     }
 }
 
+/// A live installation of the version before, and the chart of the pinned one. What the versions
+/// differ in is not explained by values, so that the measure is the user's own values.
+fn upgrade(from: &str, to: &str, least: f64) {
+    let found = chart(from).and_then(|old| Ok((old, chart(to)?, value_sets()?)));
+    let (old, new, sets) = match found {
+        Ok(found) => found,
+        Err(missing) => test_support::skip!(missing),
+    };
+    let mapping = Mapping::new(&new, &options(), 2);
+    for (name, values) in sets {
+        if std::env::var("SET").is_ok_and(|wanted| !name.contains(&wanted)) {
+            continue;
+        }
+        let Ok(live) = objects(&old, &values) else { continue };
+        let start = Instant::now();
+        let hint = hint(&live);
+        let installation = Installation { live: &live, hint: &hint, is_upgrade: true };
+        let recovered = mapping.recover(&installation).unwrap();
+        show(&name, &recovered, start.elapsed().as_secs_f64());
+        let own = mapping.left(&installation, &values).map(|(left, _)| left);
+        println!("    with the user's own values: {own:?} left");
+        if std::env::var("SET").is_ok() {
+            println!("{}", goyaml::to_yaml(&Value::Map(recovered.values.clone())).unwrap());
+        }
+        if let Some(own) = own.filter(|own| recovered.before > *own) {
+            let explained = recovered.before as f64 - recovered.after as f64;
+            assert!(explained / (recovered.before as f64 - own as f64) >= least, "{name}");
+        }
+    }
+}
+
 #[test]
 fn of_the_pinned_version() {
-    same_version("1.20.0", 0.0);
+    same_version("1.20.0", 0.98);
+}
+
+#[test]
+#[ignore = "long: hack/proof recover"]
+fn of_the_version_before() {
+    same_version("1.19.6", 0.98);
+}
+
+#[test]
+#[ignore = "long: hack/proof recover"]
+fn of_an_upgrade() {
+    upgrade("1.19.6", "1.20.0", 0.95);
 }

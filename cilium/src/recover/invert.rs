@@ -154,9 +154,8 @@ fn items(effect: &Effect, base: Option<&Value>, live: &Value) -> Option<Value> {
     let own = base.and_then(|base| tree::at(base, place)).and_then(Value::as_array);
     let found = tree::at(live, place)?.as_array()?;
     let name = |item: &Value| item.get("name").cloned();
-    let is_own = |item: &Value| {
-        own.is_some_and(|own| own.iter().any(|other| name(other) == name(item)))
-    };
+    let is_own =
+        |item: &Value| own.is_some_and(|own| own.iter().any(|other| name(other) == name(item)));
     let added: Vec<Value> = found.iter().filter(|item| !is_own(item)).cloned().collect();
     (!added.is_empty()).then_some(Value::Array(added))
 }

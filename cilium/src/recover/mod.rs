@@ -21,6 +21,7 @@ mod search;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use goyaml::{Map, Value};
 use helm_rs::action::template::Options;
@@ -43,8 +44,8 @@ pub struct Mapping<'a> {
     options: Options,
     engine: Engine,
     keys: Keys,
-    effects: BTreeMap<KeyPath, Vec<Probed>>,
-    renders: usize,
+    effects: OnceLock<(BTreeMap<KeyPath, Vec<Probed>>, usize)>,
+    threads: usize,
 }
 
 /// A key with a value tried under it, and what that did.
@@ -138,52 +139,42 @@ impl Recovered {
 }
 
 impl<'a> Mapping<'a> {
-    /// Probes every key of a chart. `options` say for which release, cluster and namespace;
-    /// `threads` render at a time.
-    ///
-    /// # Errors
-    /// [`NoDefaultRender`]
-    pub fn derive(
-        chart: &'a Chart,
-        options: &Options,
-        threads: usize,
-    ) -> Result<Self, NoDefaultRender> {
-        let engine = Engine::new(EngineOptions::default());
-        let keys = Keys::of(chart);
-        let renderer = Renderer::new(&engine, chart, options, false);
-        let base = renderer.settle(&Map::new()).ok_or(NoDefaultRender)?;
-        let paths: Vec<&KeyPath> = keys.defaults.keys().collect();
-        let threads = threads.clamp(1, 64);
-        let mut effects = BTreeMap::new();
-        std::thread::scope(|scope| {
-            let work = |offset: usize| {
-                let (renderer, base, keys, paths) = (&renderer, &base, &keys, &paths);
-                scope.spawn(move || -> Vec<(KeyPath, Vec<Probed>)> {
-                    let own = paths.iter().skip(offset).step_by(threads);
-                    own.map(|path| {
-                        let probed = probe(renderer, keys, path, &Map::new(), base);
-                        ((*path).clone(), probed)
-                    })
-                    .collect()
-                })
-            };
-            let workers: Vec<_> = (0..threads).map(work).collect();
-            for worker in workers {
-                effects.extend(worker.join().unwrap_or_default());
-            }
-        });
-        let renders = renderer.count();
-        Ok(Self { chart, options: options.clone(), engine, keys, effects, renders })
+    /// The mapping of a chart, which is made when a recovery first needs it. `options` say for
+    /// which release, cluster and namespace; `threads` render at a time.
+    pub fn new(chart: &'a Chart, options: &Options, threads: usize) -> Self {
+        Self {
+            chart,
+            options: options.clone(),
+            engine: Engine::new(EngineOptions::default()),
+            keys: Keys::of(chart),
+            effects: OnceLock::new(),
+            threads,
+        }
     }
 
-    /// How many renders the mapping took.
-    pub const fn renders(&self) -> usize {
-        self.renders
+    /// What each key moves in the default render.
+    fn effects(&self) -> &BTreeMap<KeyPath, Vec<Probed>> {
+        let (effects, _) = self.effects.get_or_init(|| {
+            let renderer = Renderer::new(&self.engine, self.chart, &self.options, false);
+            let values = Map::new();
+            let Some(base) = renderer.settle(&values) else { return Default::default() };
+            let paths: Vec<&KeyPath> = self.keys.defaults.keys().collect();
+            let probed = in_parallel(&paths, self.threads, |path| {
+                probe(&renderer, &self.keys, path, &values, &base)
+            });
+            (paths.into_iter().cloned().zip(probed).collect(), renderer.count())
+        });
+        effects
+    }
+
+    /// How many renders the mapping took; none before it was needed.
+    pub fn renders(&self) -> usize {
+        self.effects.get().map_or(0, |(_, renders)| *renders)
     }
 
     /// How many keys the chart has.
     pub fn keys(&self) -> usize {
-        self.effects.len()
+        self.keys.defaults.len()
     }
 
     /// Recovers the values of an installation.
@@ -193,6 +184,44 @@ impl<'a> Mapping<'a> {
     pub fn recover(&self, installation: &Installation<'_>) -> Result<Recovered, NoDefaultRender> {
         search::run(self, installation)
     }
+
+    /// In how many leaves, and where, the live objects differ from the render with some values;
+    /// none when the chart does not render with them.
+    pub fn left(
+        &self,
+        installation: &Installation<'_>,
+        values: &Map,
+    ) -> Option<(usize, Vec<Unexplained>)> {
+        search::left(self, installation, values)
+    }
+}
+
+impl std::fmt::Debug for Mapping<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mapping").field("keys", &self.keys()).finish_non_exhaustive()
+    }
+}
+
+/// Does work for each item, on several threads, and gives the results in the items' order.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let threads = threads.clamp(1, 64).min(items.len().max(1));
+    let size = items.len().div_ceil(threads).max(1);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = items
+            .chunks(size)
+            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        // A part that panicked would be a fault of the program, and is passed on as one.
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
 }
 
 /// Tries values under a key on top of others: generic ones until one moves something, and every

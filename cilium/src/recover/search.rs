@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use goyaml::{Map, Value};
 use serde_json::Value as Json;
 
-use super::keys::KeyPath;
+use super::keys::{self, KeyPath};
 use super::render::{Objects, Renderer};
-use super::tree::{self, Path};
+use super::tree::{self, Path, Step};
 use super::{
     Installation, Mapping, Moved, NoDefaultRender, Outcome, Probed, RENDERS, Recovered, Side,
-    Unexplained, invert, probe, with,
+    Unexplained, in_parallel, invert, probe, with,
 };
 use crate::object::ObjectRef;
 use crate::owned::take;
@@ -42,36 +42,54 @@ struct Search<'m, 'a> {
 /// Values for several keys at once.
 type Candidate = Vec<(KeyPath, Value)>;
 
-pub(super) fn run(
-    mapping: &Mapping<'_>,
+/// A search that has the given values.
+fn start<'m, 'a>(
+    mapping: &'m Mapping<'a>,
     installation: &Installation<'_>,
-) -> Result<Recovered, NoDefaultRender> {
+    values: Map,
+) -> Option<Search<'m, 'a>> {
     let is_upgrade = installation.is_upgrade;
-    let renderer =
-        Renderer::new(&mapping.engine, mapping.chart, &mapping.options, is_upgrade);
+    let renderer = Renderer::new(&mapping.engine, mapping.chart, &mapping.options, is_upgrade);
     let live = installation.live.iter().filter_map(|object| {
         Some((tree::identity(object)?, tree::comparable(object.clone(), is_upgrade)))
     });
     let mut search = Search {
         mapping,
         live: live.collect(),
-        objects: renderer.settle(&Map::new()).ok_or(NoDefaultRender)?,
+        objects: renderer.settle(&values)?,
         renderer,
         is_upgrade,
-        values: Map::new(),
+        values,
         score: 0,
         chosen: BTreeSet::new(),
         effects: BTreeMap::new(),
     };
     search.score = search.judge(&search.objects);
+    Some(search)
+}
+
+/// How much some values leave unexplained, and where.
+pub(super) fn left(
+    mapping: &Mapping<'_>,
+    installation: &Installation<'_>,
+    values: &Map,
+) -> Option<(usize, Vec<Unexplained>)> {
+    let search = start(mapping, installation, values.clone())?;
+    Some((search.score, search.unexplained()))
+}
+
+pub(super) fn run(
+    mapping: &Mapping<'_>,
+    installation: &Installation<'_>,
+) -> Result<Recovered, NoDefaultRender> {
+    let mut search = start(mapping, installation, Map::new()).ok_or(NoDefaultRender)?;
     let before = search.score;
     let mut hint = Vec::new();
     flatten(installation.hint, &mut Vec::new(), &mut hint);
-    for _ in 0..ROUNDS {
-        if search.score == 0 || !search.round(&hint) {
-            break;
-        }
+    if search.score > 0 && !hint.is_empty() {
+        search.keep(&hint);
     }
+    search.rounds(&hint);
     search.prune();
     let extra_config = search.extra_config();
     Ok(Recovered {
@@ -101,9 +119,7 @@ impl Search<'_, '_> {
         let rendered: usize = objects
             .iter()
             .map(|(about, object)| match self.live.get(about) {
-                Some(live) => {
-                    object.judged.get_or_init(|| tree::differences(&object.tree, live)).0
-                }
+                Some(live) => object.judged.get_or_init(|| tree::differences(&object.tree, live)).0,
                 None => tree::leaves(&object.tree).max(1),
             })
             .sum();
@@ -134,7 +150,33 @@ impl Search<'_, '_> {
         let Some(objects) = self.renderer.settle(&values) else { return false };
         self.chosen.extend(candidate.iter().map(|(path, _)| path.clone()));
         self.settle_on(values, objects);
+        for (path, value) in candidate {
+            self.fill_in(path, value);
+        }
         true
+    }
+
+    /// Replaces a stand-in that was kept by what the live objects have where it went.
+    fn fill_in(&mut self, path: &KeyPath, stand_in: &Value) {
+        let probe = json(stand_in);
+        if !probe.to_string().contains(keys::PROBE) {
+            return;
+        }
+        let mut values = Vec::new();
+        for (about, object) in &self.objects {
+            let Some(live) = self.live.get(about) else { continue };
+            let mut places = Vec::new();
+            tree::holding(&object.tree, &probe, &mut Path::new(), &mut places);
+            for effect in places {
+                let value = invert::invert(&probe, &effect, Some(&object.tree), live);
+                values.extend(value.as_ref().and_then(yaml));
+            }
+        }
+        for value in values.into_iter().take(CANDIDATES) {
+            if self.keep(&vec![(path.clone(), value)]) {
+                return;
+            }
+        }
     }
 
     fn settle_on(&mut self, values: Map, objects: Objects) {
@@ -142,32 +184,65 @@ impl Search<'_, '_> {
         (self.values, self.objects) = (values, objects);
     }
 
-    /// One round over all candidates, best first. Whether anything was kept.
-    fn round(&mut self, hint: &Candidate) -> bool {
-        let mut is_better = !hint.is_empty() && self.keep(hint);
-        let mut weighed: Vec<(usize, Candidate)> = Vec::new();
-        for candidate in self.candidates() {
-            if !self.has_budget() {
-                break;
+    /// Rounds until nothing is left or nothing helps: single keys first, and only when those are
+    /// at an end, keys that fail alone together with another of their table.
+    fn rounds(&mut self, hint: &Candidate) {
+        let mut tried = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            if self.score == 0 || !self.has_budget() {
+                return;
             }
-            if let Some((_, score)) = self.weigh(&candidate)
-                && score < self.score
-            {
-                weighed.push((score, candidate));
+            if self.round(self.candidates(), &mut tried) {
+                // What failed as a whole may do so no longer.
+                self.keep(hint);
+                continue;
+            }
+            // Once more, with what was of no use before other keys were set.
+            let again = !tried.is_empty() && {
+                tried.clear();
+                self.round(self.candidates(), &mut tried)
+            };
+            if !again && !self.round(self.pairs(), &mut BTreeSet::new()) {
+                return;
+            }
+        }
+    }
+
+    /// One round over candidates, best first. Whether anything was kept. What does not help is
+    /// noted in `tried`, and what is there is passed over.
+    fn round(&mut self, mut candidates: Vec<Candidate>, tried: &mut BTreeSet<String>) -> bool {
+        let note = |candidate: &Candidate| format!("{candidate:?}");
+        candidates.retain(|candidate| !tried.contains(&note(candidate)));
+        let mut weighed: Vec<(usize, Candidate)> = Vec::new();
+        for (score, candidate) in self.weigh_all(&candidates).into_iter().zip(candidates) {
+            match score.filter(|score| *score < self.score) {
+                Some(score) => weighed.push((score, candidate)),
+                None => {
+                    tried.insert(note(&candidate));
+                }
             }
         }
         // Of equals, the key higher up explains more, and the order of names is as good as any.
-        weighed.sort_by(|(a, one), (b, two)| {
-            let depth = |candidate: &Candidate| candidate.iter().map(|(p, _)| p.len()).sum::<usize>();
-            (a, depth(one)).cmp(&(b, depth(two)))
+        weighed.sort_by_key(|(score, candidate)| {
+            (*score, candidate.iter().map(|(path, _)| path.len()).sum::<usize>())
         });
         let chosen = self.chosen.clone();
+        let mut is_better = false;
         for (_, candidate) in weighed {
             is_better |= self.has_budget() && self.keep(&candidate);
         }
         let new: Vec<KeyPath> = self.chosen.difference(&chosen).cloned().collect();
         self.look_again(&new);
         is_better
+    }
+
+    /// The scores of candidates, none for those that do not render, on several threads.
+    fn weigh_all(&self, candidates: &[Candidate]) -> Vec<Option<usize>> {
+        let room = RENDERS.saturating_sub(self.renderer.count());
+        let candidates = candidates.get(..room).unwrap_or(candidates);
+        in_parallel(candidates, self.mapping.threads, |candidate| {
+            self.weigh(candidate).map(|(_, score)| score)
+        })
     }
 
     /// Probes the keys of the tables in which something was set: it may have turned a feature on.
@@ -180,33 +255,34 @@ impl Search<'_, '_> {
             .collect();
         let is_near = |path: &KeyPath| tables.iter().any(|table| path.starts_with(table));
         let keys = &self.mapping.keys;
-        for path in keys.defaults.keys().filter(|path| is_near(path)) {
-            if self.has_budget() && !self.chosen.contains(path) {
-                let probed = probe(&self.renderer, keys, path, &self.values, &self.objects);
-                self.effects.insert(path.clone(), probed);
-            }
-        }
+        let near: Vec<&KeyPath> = keys
+            .defaults
+            .keys()
+            .filter(|path| self.has_budget() && is_near(path) && !self.chosen.contains(*path))
+            .collect();
+        let probed = in_parallel(&near, self.mapping.threads, |path| {
+            probe(&self.renderer, keys, path, &self.values, &self.objects)
+        });
+        self.effects.extend(near.into_iter().cloned().zip(probed));
     }
 
     /// What might explain something, without repetition, in the order of keys.
     fn candidates(&self) -> Vec<Candidate> {
         let differing = self.differing();
         let mut candidates = Vec::new();
-        for (path, from_mapping) in &self.mapping.effects {
-            if path.first().is_some_and(|key| key == CATCH_ALL) || self.is_version(path) {
-                continue;
-            }
-            let probed = self.effects.get(path).unwrap_or(from_mapping);
+        for (path, probed) in self.effects() {
             let mut values: Vec<Value> = Vec::new();
             for Probed { value, outcome } in probed {
-                match outcome {
-                    Outcome::Fails => candidates.extend(self.in_company(path, value)),
-                    Outcome::Moves(moved) => {
-                        for value in self.values_for(path, value, moved, &differing) {
-                            if !values.contains(&value) && values.len() < CANDIDATES {
-                                values.push(value);
-                            }
-                        }
+                let found = match outcome {
+                    Outcome::Fails if self.is_own(path, value) => vec![value.clone()],
+                    Outcome::Fails => continue,
+                    Outcome::Moves(moved) => self.values_for(path, value, moved, &differing),
+                };
+                for value in found {
+                    // A chart's default taken away is more likely one that the older version lacks.
+                    let is_odd = self.is_upgrade && has_null(&value);
+                    if !is_odd && !values.contains(&value) && values.len() < CANDIDATES {
+                        values.push(value);
                     }
                 }
             }
@@ -215,26 +291,58 @@ impl Search<'_, '_> {
         candidates
     }
 
-    /// A value that fails alone: again, and with each switch of the same table the other way.
-    fn in_company(&self, path: &KeyPath, value: &Value) -> Vec<Candidate> {
-        let is_text = self.mapping.keys.texts.get(path).is_some_and(|texts| {
-            value.as_str().is_some_and(|value| texts.contains(&value.to_string()))
-        });
-        if value.as_bool().is_none() && !is_text {
-            return Vec::new();
+    /// What each key moves, as it was seen last; without those that are not to be set.
+    fn effects(&self) -> impl Iterator<Item = (&KeyPath, &Vec<Probed>)> {
+        self.mapping.effects().iter().filter_map(|(path, from_mapping)| {
+            let is_catch_all = path.first().is_some_and(|key| key == CATCH_ALL);
+            let probed = self.effects.get(path).unwrap_or(from_mapping);
+            (!is_catch_all && !self.is_version(path)).then_some((path, probed))
+        })
+    }
+
+    /// Whether a value is one that the chart itself knows for the key: a switch the other way, or
+    /// a text that it compares with.
+    fn is_own(&self, path: &KeyPath, value: &Value) -> bool {
+        let texts = self.mapping.keys.texts.get(path);
+        value.as_bool().is_some()
+            || value
+                .as_str()
+                .is_some_and(|text| texts.is_some_and(|texts| texts.contains(&text.to_string())))
+    }
+
+    /// Values that fail alone, each with one other key of the same table: a switch the other way,
+    /// or a stand-in for what must be said. And texts that the chart knows, each with the switches
+    /// of its table, since a kind counts only once the feature is on.
+    fn pairs(&self) -> Vec<Candidate> {
+        let mut pairs = Vec::new();
+        for (path, probed) in self.effects() {
+            let Some((_, table)) = path.split_last() else { continue };
+            let own = probed.iter().filter(|probed| self.is_own(path, &probed.value));
+            for Probed { value, outcome } in own {
+                let fails = matches!(outcome, Outcome::Fails);
+                if !fails && value.as_bool().is_some() {
+                    continue;
+                }
+                let others = self.mapping.keys.defaults.iter().filter(|(other, _)| {
+                    *other != path
+                        && other.len() == path.len()
+                        && !table.is_empty()
+                        && other.starts_with(table)
+                });
+                for (other, default) in others {
+                    let company = match default {
+                        Value::Bool(value) => Some(Value::Bool(!value)),
+                        Value::Seq(_) | Value::Float(_) | Value::Int(_) => continue,
+                        _ if !fails => continue,
+                        default => keys::probes(default).into_iter().next(),
+                    };
+                    pairs.extend(company.map(|company| {
+                        vec![(other.clone(), company), (path.clone(), value.clone())]
+                    }));
+                }
+            }
         }
-        let alone = vec![(path.clone(), value.clone())];
-        let Some((_, table)) = path.split_last() else { return vec![alone] };
-        let switches = self.mapping.keys.defaults.iter().filter(|(other, _)| {
-            *other != path && other.len() == path.len() && other.starts_with(table)
-        });
-        let pairs = switches.filter_map(|(other, default)| {
-            let flipped = Value::Bool(!default.as_bool()?);
-            Some(vec![(other.clone(), flipped), (path.clone(), value.clone())])
-        });
-        let pairs: Vec<Candidate> =
-            if table.is_empty() { Vec::new() } else { pairs.collect() };
-        std::iter::once(alone).chain(pairs).collect()
+        pairs
     }
 
     /// Whether a key says which version runs, which an upgrade must not bring back.
@@ -287,7 +395,8 @@ impl Search<'_, '_> {
                 Moved::Changed(effects) => {
                     for effect in effects {
                         let touches = |place: &Path| {
-                            place.starts_with(&effect.path) || effect.path.starts_with(place)
+                            place.starts_with(&effect.path)
+                                || effect.path.starts_with(place)
                                 || shares_list(place, &effect.path)
                         };
                         if !places.iter().any(touches) {
@@ -297,7 +406,9 @@ impl Search<'_, '_> {
                         let base = self.objects.get(about).map(|object| &object.tree);
                         let value = live.and_then(|live| invert::invert(&json, effect, base, live));
                         match value {
-                            Some(Json::String(text)) if !matches!(json, Json::Array(_) | Json::Object(_)) => {
+                            Some(Json::String(text))
+                                if !matches!(json, Json::Array(_) | Json::Object(_)) =>
+                            {
                                 values.extend(self.mapping.keys.typed(path, &text));
                             }
                             Some(value) => values.extend(yaml(&value)),
@@ -308,11 +419,7 @@ impl Search<'_, '_> {
             }
         }
         if is_relevant {
-            let texts = self.mapping.keys.texts.get(path);
-            let is_own = probe.as_str().is_some_and(|text| {
-                texts.is_some_and(|texts| texts.contains(&text.to_string()))
-            });
-            if probe.as_bool().is_some() || is_own {
+            if self.is_own(path, probe) {
                 values.push(probe.clone());
             } else if self.mapping.keys.defaults.get(path).is_none_or(Value::is_null) {
                 values.extend([Value::Bool(true), Value::Bool(false)]);
@@ -326,12 +433,10 @@ impl Search<'_, '_> {
         for path in self.chosen.clone() {
             let mut values = self.values.clone();
             let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-            if take(&mut values, &keys).is_none() {
-                continue;
-            }
+            let Some(value) = take(&mut values, &keys) else { continue };
             let Some(objects) = self.renderer.objects(&values) else { continue };
-            let score = self.judge(&objects);
-            if score <= self.score
+            let is_stand_in = json(&value).to_string().contains(keys::PROBE);
+            if (is_stand_in || self.judge(&objects) <= self.score)
                 && let Some(objects) = self.renderer.settle(&values)
             {
                 self.settle_on(values, objects);
@@ -366,7 +471,8 @@ impl Search<'_, '_> {
         for (about, paths) in self.differing() {
             let (live, own) = (self.live.get(about), self.objects.get(about));
             for path in paths {
-                let has = |object: Option<&Json>| object.is_some_and(|o| tree::at(o, &path).is_some());
+                let has =
+                    |object: Option<&Json>| object.is_some_and(|o| tree::at(o, &path).is_some());
                 let side = match (has(live), has(own.map(|object| &object.tree))) {
                     (true, false) => Side::Live,
                     (false, true) => Side::Rendered,
@@ -379,10 +485,21 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether two places are in one list or table, as a live entry and a probe's entry beside it.
+/// Whether a place lies in the list or table to which a probe added its own entry.
 fn shares_list(place: &Path, effect: &Path) -> bool {
-    match (place.split_last(), effect.split_last()) {
-        (Some((_, a)), Some((_, b))) => a == b || place.starts_with(b),
+    match effect.split_last() {
+        Some((Step::Key(key) | Step::Item(_, key), list)) => {
+            key == keys::PROBE && place.starts_with(list)
+        }
+        None => false,
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Map(map) => map.values().any(has_null),
+        Value::Seq(items) => items.iter().any(has_null),
         _ => false,
     }
 }

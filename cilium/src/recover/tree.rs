@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::invert::Effect;
 use crate::object::ObjectRef;
 use crate::version::image_repository;
 
@@ -34,8 +35,11 @@ pub(super) fn show(path: &[Step]) -> String {
     text
 }
 
-/// Annotations and labels that installers, controllers and the server write.
-const MARKS: [&str; 8] = [
+/// Annotations and labels that installers, controllers and the server write, and that name a
+/// version.
+const MARKS: [&str; 10] = [
+    "helm.sh/chart",
+    "app.kubernetes.io/version",
     "meta.helm.sh/release-name",
     "meta.helm.sh/release-namespace",
     "app.kubernetes.io/managed-by",
@@ -111,7 +115,9 @@ fn drop_marks(value: &mut Value, is_upgrade: bool, depth: usize) {
     match value {
         Value::Object(map) => {
             map.retain(|key, value| {
-                !MARKS.contains(&key.as_str()) && !SERVER.contains(&key.as_str()) && !is_empty(value)
+                !MARKS.contains(&key.as_str())
+                    && !SERVER.contains(&key.as_str())
+                    && !is_empty(value)
             });
             if is_upgrade && let Some(Value::String(image)) = map.get_mut("image") {
                 *image = image_repository(image).to_owned();
@@ -164,10 +170,9 @@ pub(super) fn merge_key(one: &[Value], two: &[Value]) -> Option<&'static str> {
     // Mounts of one volume share their name.
     let is_mounts = one.iter().chain(two).any(|item| item.get("mountPath").is_some());
     let fields: &[&'static str] = if is_mounts { &["mountPath"] } else { &["name"] };
-    fields
-        .iter()
-        .copied()
-        .find(|field| !(one.is_empty() && two.is_empty()) && unique(one, field) && unique(two, field))
+    fields.iter().copied().find(|field| {
+        !(one.is_empty() && two.is_empty()) && unique(one, field) && unique(two, field)
+    })
 }
 
 /// Where two values differ: the place, and what either has there.
@@ -222,9 +227,7 @@ pub(super) fn differences(rendered: &Value, live: &Value) -> (usize, Vec<Path>) 
         (None, Some(live)) => !is_default(path.last(), live),
         _ => true,
     });
-    let weight = |place: &Place<'_>| {
-        place.1.map_or(0, leaves).max(place.2.map_or(0, leaves))
-    };
+    let weight = |place: &Place<'_>| place.1.map_or(0, leaves).max(place.2.map_or(0, leaves));
     (found.iter().map(weight).sum(), found.into_iter().map(|(path, ..)| path).collect())
 }
 
@@ -237,6 +240,34 @@ pub(super) fn at<'a>(object: &'a Value, path: &[Step]) -> Option<&'a Value> {
             .iter()
             .find(|item| item.get(*field).and_then(Value::as_str) == Some(text)),
     })
+}
+
+/// The places that hold a value, whole or as part of a text.
+pub(super) fn holding(value: &Value, wanted: &Value, path: &mut Path, found: &mut Vec<Effect>) {
+    let is_part = |text: &str| wanted.as_str().is_some_and(|wanted| text.contains(wanted));
+    if value == wanted || value.as_str().is_some_and(is_part) {
+        found.push(Effect { path: path.clone(), after: Some(value.clone()) });
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, below) in map {
+                path.push(Step::Key(key.clone()));
+                holding(below, wanted, path, found);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            let Some(field) = merge_key(items, items) else { return };
+            for item in items {
+                let text = item.get(field).and_then(Value::as_str).unwrap_or_default();
+                path.push(Step::Item(field, text.to_owned()));
+                holding(item, wanted, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Which object this is; none for what has no kind or name.
@@ -270,11 +301,17 @@ mod tests {
 
     #[test]
     fn server_defaults_and_marks_are_no_differences() {
-        let rendered = comparable(json!({"kind": "Service", "metadata": {"name": "x"},
-            "spec": {"a": 1, "e": {}}}), false);
-        let live = comparable(json!({"kind": "Service", "status": {"x": 1},
+        let rendered = comparable(
+            json!({"kind": "Service", "metadata": {"name": "x"},
+            "spec": {"a": 1, "e": {}}}),
+            false,
+        );
+        let live = comparable(
+            json!({"kind": "Service", "status": {"x": 1},
             "metadata": {"uid": "1", "annotations": {"meta.helm.sh/release-name": "x"}},
-            "spec": {"a": 1, "clusterIP": "1.2.3.4", "sessionAffinity": "None"}}), false);
+            "spec": {"a": 1, "clusterIP": "1.2.3.4", "sessionAffinity": "None"}}),
+            false,
+        );
         assert_eq!(differences(&rendered, &live).0, 0);
     }
 }
