@@ -7,7 +7,7 @@
 //! - [`provenance`]: who installed the running Cilium, and which record counts
 //! - [`version`], [`kube_proxy`], [`owned`]: the preconditions and the keys that ichor decides
 //! - [`values`]: the effective values
-//! - recover: the values of an installation that left none
+//! - [`recover`]: the values of an installation that left none
 //! - [`inline_manifest`]: Cilium in a machine configuration or another multi-document file
 //! - [`pinned`]: the chart
 
@@ -18,5 +18,6 @@ pub mod object;
 pub mod owned;
 pub mod pinned;
 pub mod provenance;
+pub mod recover;
 pub mod values;
 pub mod version;
