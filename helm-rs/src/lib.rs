@@ -5,6 +5,7 @@ mod address;
 pub mod capabilities;
 pub mod chart;
 pub mod compatible;
+pub mod diff;
 pub mod gopath;
 pub mod gotext;
 pub mod manifest;
