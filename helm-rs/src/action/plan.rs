@@ -348,9 +348,7 @@ fn with_definitions(
     if crds.is_empty() {
         return (Arc::clone(served), new_kinds);
     }
-    let mut groups = served.groups().to_vec();
-    let mut resources: Vec<Resource> =
-        served.resources().iter().map(|resource| (**resource).clone()).collect();
+    let mut resources = Vec::new();
     for item in crds.iter().filter(|item| item.kind().kind == "CustomResourceDefinition") {
         let text = |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
@@ -358,11 +356,6 @@ fn with_definitions(
         let versions = item.value.pointer("/spec/versions").and_then(Value::as_array);
         for version in versions.into_iter().flatten() {
             let Some(version) = version.get("name").and_then(Value::as_str) else { continue };
-            match groups.iter_mut().find(|(known, _)| known == group) {
-                Some((_, versions)) if versions.iter().any(|known| known == version) => {}
-                Some((_, versions)) => versions.push(version.to_owned()),
-                None => groups.push((group.to_owned(), vec![version.to_owned()])),
-            }
             resources.push(Resource::builtin(
                 &format!("{group}/{version}"),
                 kind,
@@ -371,7 +364,7 @@ fn with_definitions(
             ));
         }
     }
-    (Arc::new(Discovery::new(groups, resources, served.failed().to_vec())), new_kinds)
+    (Arc::new(served.extended(resources)), new_kinds)
 }
 
 /// Asks for rights, reads what is live, and sends the dry runs.
