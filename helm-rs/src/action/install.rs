@@ -149,7 +149,7 @@ pub async fn install(
 }
 
 /// Whether the name is free, and the last record that it replaces (`availableName`).
-async fn available(
+pub(super) async fn available(
     session: &Session<'_>,
     options: &InstallOptions,
 ) -> Result<Option<Stored>, ActionError> {

@@ -37,13 +37,14 @@ pub(super) fn render(
         release_name: options.name.clone(),
         namespace: namespace.to_owned(),
         is_upgrade: revision > 1,
+        revision,
         capabilities,
         skip_schema_validation: options.skip_schema_validation,
         subchart_notes: options.subchart_notes,
         include_crds: false,
     };
     let mut rendering =
-        template::render(session.engine, chart, values, revision, &wanted, host, warnings)?;
+        template::render(session.engine, chart, values, &wanted, host, warnings)?;
     if options.hide_secret {
         for manifest in &mut rendering.manifests {
             let head = &manifest.head;

@@ -22,6 +22,8 @@ pub struct Options {
     pub namespace: String,
     /// Whether templates see an upgrade instead of an installation.
     pub is_upgrade: bool,
+    /// The revision that templates see; 0 stands for the first one.
+    pub revision: i64,
     /// The cluster that templates see.
     pub capabilities: Capabilities,
     /// Values are not checked against `values.schema.json`.
@@ -113,10 +115,10 @@ pub fn template(
     validate_release_name(&options.release_name)
         .map_err(|source| Error::Name { name: options.release_name.clone(), source })?;
     values::process_dependencies(chart, user_values, Nulls::Keep, warnings)?;
-    render(engine, chart, user_values, 1, options, host, warnings)
+    render(engine, chart, user_values, options, host, warnings)
 }
 
-/// Renders a chart whose dependencies are processed, for a revision of a release.
+/// Renders a chart whose dependencies are processed.
 ///
 /// # Errors
 /// [`Error`], with Helm's text.
@@ -124,7 +126,6 @@ pub fn render(
     engine: &Engine,
     chart: &Chart,
     user_values: &goyaml::Map,
-    revision: i64,
     options: &Options,
     host: &mut Host,
     warnings: &mut Vec<Warning>,
@@ -141,7 +142,7 @@ pub fn render(
     let release = Release {
         name: options.release_name.clone(),
         namespace: options.namespace.clone(),
-        revision,
+        revision: options.revision.max(1),
         is_upgrade: options.is_upgrade,
         is_install: !options.is_upgrade,
     };

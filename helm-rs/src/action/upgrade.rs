@@ -52,6 +52,8 @@ pub(super) struct Prepared {
     pub(super) revision: i64,
     /// The release's namespace.
     pub(super) namespace: String,
+    /// All revisions, the oldest first.
+    pub(super) revisions: Vec<i64>,
 }
 
 /// Upgrades a release to a chart; the chart comes back with its dependencies processed.
@@ -200,6 +202,7 @@ pub(super) async fn prepare(
         revisions.push((stored.record.revision()?, stored));
     }
     revisions.sort_by_key(|(revision, _)| *revision);
+    let numbers = revisions.iter().map(|(revision, _)| *revision).collect();
     let Some((last_revision, last)) = revisions.pop() else {
         return Err(StorageError::NoRevision { name: name.clone() }.into());
     };
@@ -221,7 +224,8 @@ pub(super) async fn prepare(
     };
     let values = reuse_values(session, chart, &current.record, values, options, warnings)?;
     let namespace = current.record.namespace()?;
-    Ok(Prepared { last, current, values, revision: last_revision + 1, namespace })
+    let revision = last_revision + 1;
+    Ok(Prepared { last, current, values, revision, namespace, revisions: numbers })
 }
 
 /// What of the values before counts on (`reuseValues`).

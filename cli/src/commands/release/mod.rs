@@ -1,15 +1,22 @@
 //! `ichor release`: release records, read from files.
 
+mod chart;
+mod diff;
+mod export;
 mod get;
 mod history;
 #[cfg(feature = "network")]
 mod install;
 mod list;
 #[cfg(feature = "network")]
+mod plan;
+#[cfg(feature = "network")]
 mod repair;
 mod selector;
+mod show;
 mod source;
 mod status;
+mod stored;
 mod table;
 mod time;
 #[cfg(feature = "network")]
@@ -32,6 +39,13 @@ Inputs (--from, repeatable; - is standard input):
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64
 Other objects are passed over. Credentials are hidden unless --show-secrets is given.";
+
+/// A command's examples, then what all have in common.
+macro_rules! with_inputs {
+    ($examples:path) => {
+        format!("{}\n\n{INPUTS}", $examples)
+    };
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -62,12 +76,28 @@ pub(crate) enum Command {
     /// Upgrade a release on the cluster, as `helm upgrade`
     #[cfg(feature = "network")]
     Upgrade(Box<upgrade::Arguments>),
+    /// Tell what an installation or upgrade would do, without writing
+    #[cfg(feature = "network")]
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(plan::Command),
     /// Look at a release that stayed pending, and mark it failed
     #[cfg(feature = "network")]
     Repair(Box<repair::Arguments>),
+    /// Print everything that a revision's record holds
+    #[command(after_help = with_inputs!(show::EXAMPLES))]
+    Show(show::Arguments),
+    /// Write the chart that a record holds back as a folder or an archive
+    #[command(after_help = with_inputs!(chart::EXAMPLES))]
+    Chart(chart::Arguments),
+    /// Compare two revisions, two files, or a revision with its chart rendered now
+    #[command(after_help = with_inputs!(diff::EXAMPLES))]
+    Diff(Box<diff::Arguments>),
     /// Audit records: exit status 2 when there are findings
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(verify::EXAMPLES))]
     Verify(verify::Arguments),
+    /// Write records as objects ready to apply, or as a line of JSON each
+    #[command(after_help = with_inputs!(export::EXAMPLES))]
+    Export(export::Arguments),
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
@@ -83,9 +113,15 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         #[cfg(feature = "network")]
         Command::Upgrade(arguments) => upgrade::run(*arguments, context),
         #[cfg(feature = "network")]
+        Command::Plan(command) => plan::run(command, context),
+        #[cfg(feature = "network")]
         Command::Repair(arguments) => repair::run(&arguments, context),
-        Command::Verify(arguments) => verify::run(&arguments, context),
         Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),
+        Command::Show(arguments) => show::run(&arguments, context),
+        Command::Chart(arguments) => chart::run(&arguments, context),
+        Command::Diff(arguments) => diff::run(*arguments, context),
+        Command::Verify(arguments) => verify::run(&arguments, context),
+        Command::Export(arguments) => export::run(&arguments, context),
     }
 }
 
