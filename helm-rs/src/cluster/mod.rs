@@ -17,6 +17,7 @@ mod kind;
 mod list;
 #[cfg(feature = "network")]
 pub mod live;
+pub mod memory;
 mod request;
 mod rights;
 mod status;
@@ -94,7 +95,7 @@ pub trait Cluster: Send + Sync {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>>;
+    ) -> Reply<'a, Box<dyn Watch + 'a>>;
 
     /// The log of a pod's container; of its only container when `container` is empty.
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>>;
