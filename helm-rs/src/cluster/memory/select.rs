@@ -101,9 +101,7 @@ fn requirement(text: &str) -> Result<(Requirement, &str), Status> {
     let (operator, rest) = word(rest);
     let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (Some((values, rest)), "in" | "notin") = (inside, operator) else {
-        return Err(fail(&format!(
-            "found '{operator}', expected: in, notin, =, ==, !=, gt, lt"
-        )));
+        return Err(fail(&format!("found '{operator}', expected: in, notin, =, ==, !=, gt, lt")));
     };
     let values = values.split(',').map(|value| value.trim().to_owned()).collect();
     let requirement = if operator == "in" {

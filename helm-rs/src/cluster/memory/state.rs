@@ -178,13 +178,11 @@ impl State {
             Some(key) => Bound::Excluded(key),
             None => Bound::Included(Key::new(resource, namespace, "")),
         };
-        self.objects
-            .range((from, Bound::Unbounded))
-            .take_while(move |(key, _)| {
-                key.group == resource.kind.group
-                    && key.plural == resource.plural
-                    && (namespace.is_empty() || key.namespace == namespace)
-            })
+        self.objects.range((from, Bound::Unbounded)).take_while(move |(key, _)| {
+            key.group == resource.kind.group
+                && key.plural == resource.plural
+                && (namespace.is_empty() || key.namespace == namespace)
+        })
     }
 }
 
@@ -212,10 +210,7 @@ pub(super) fn set(object: &mut Value, field: &str, value: Value) {
 
 /// A text of the metadata; empty for none.
 pub(super) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
-    object
-        .get("metadata")
-        .and_then(|metadata| metadata.get(field)?.as_str())
-        .unwrap_or_default()
+    object.get("metadata").and_then(|metadata| metadata.get(field)?.as_str()).unwrap_or_default()
 }
 
 /// The finalizers that hold an object: its own and, of a namespace, those of its spec.

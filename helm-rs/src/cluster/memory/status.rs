@@ -35,8 +35,7 @@ pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Status {
 }
 
 pub(super) fn modified(resource: &Resource, name: &str) -> Status {
-    let why =
-        "the object has been modified; please apply your changes to the latest version and try \
+    let why = "the object has been modified; please apply your changes to the latest version and try \
          again";
     conflict(resource, name, why)
 }

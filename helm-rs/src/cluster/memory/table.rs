@@ -182,8 +182,14 @@ pub(super) fn generation(resource: &Resource) -> Generation {
         ("", "podtemplates") => Generation::Field("template"),
         ("", "pods" | "replicationcontrollers")
         | (
-            "apps" | "batch" | "policy" | "networking.k8s.io" | "apiextensions.k8s.io"
-            | "flowcontrol.apiserver.k8s.io" | "admissionregistration.k8s.io" | "resource.k8s.io",
+            "apps"
+            | "batch"
+            | "policy"
+            | "networking.k8s.io"
+            | "apiextensions.k8s.io"
+            | "flowcontrol.apiserver.k8s.io"
+            | "admissionregistration.k8s.io"
+            | "resource.k8s.io",
             _,
         ) => Generation::Field("spec"),
         (group, _) if is_builtin_group(group) => Generation::None,
@@ -196,9 +202,9 @@ pub(super) fn generation(resource: &Resource) -> Generation {
 pub(super) fn is_builtin_group(group: &str) -> bool {
     group.is_empty()
         || !group.contains('.')
-        || BUILTIN.lines().any(|line| {
-            line.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-        })
+        || BUILTIN
+            .lines()
+            .any(|line| line.strip_prefix(group).is_some_and(|rest| rest.starts_with('/')))
 }
 
 /// Resources whose delete answers with the object and not with a Status (`ReturnDeletedObject`).
@@ -233,7 +239,10 @@ mod tests {
         assert_eq!(deployment.plural, "deployments");
         assert_eq!(deployment.subresources, ["scale", "status"]);
         assert!(discovery.api_versions().contains(&"apps/v1/Scale".to_owned()));
-        assert_eq!(discovery.preferred("autoscaling", "HorizontalPodAutoscaler").unwrap().kind.version, "v2");
+        assert_eq!(
+            discovery.preferred("autoscaling", "HorizontalPodAutoscaler").unwrap().kind.version,
+            "v2"
+        );
     }
 
     #[test]
