@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::schema::{Schema, Strategy};
 use crate::value::{GoType, Object, deep_equal, hashable, identical, list_text, text};
 
-use super::list::{Item, element_type, identities, identity, is_deletion, merge_ordered};
+use super::list::{Item, element_type, identities, identity, is_deletion, merge_ordered, names};
 use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, RETAIN_KEYS, SET_ELEMENT_ORDER};
 
 /// Who merges (`MergeOptions`, whose two switches always agree).
@@ -232,7 +232,7 @@ fn ordered_list(
     let patch_order = identities(order, merge_key, kind)?;
     let named = with_identity(named, merge_key, kind)?;
     let rest = with_identity(rest, merge_key, kind)?;
-    Ok(Some(merge_ordered(named, rest, &patch_order, &live?, kind)))
+    merge_ordered(named, rest, &patch_order, &live?, kind).map(Some)
 }
 
 fn with_identity(list: Vec<Value>, merge_key: &str, kind: GoType) -> Result<Vec<Item>, Error> {
@@ -366,7 +366,7 @@ fn lists(
     let (named, rest) = partition(without_duplicates(both), &patch, merge_key)?;
     let (named, rest) =
         (with_identity(named, merge_key, kind)?, with_identity(rest, merge_key, kind)?);
-    let items = merge_ordered(named, rest, &patch, &original, kind);
+    let items = merge_ordered(named, rest, &patch, &original, kind)?;
     Ok(Merged { items, live: original })
 }
 
@@ -415,10 +415,9 @@ fn keyed_lists(
     let merged = list.into_items();
     let (mut named, mut rest) = (Vec::new(), Vec::new());
     for item in with_identity(merged, merge_key, GoType::Map)? {
-        let is_named = order.iter().any(|other| deep_equal(other, &item.identity));
-        if is_named { named.push(item) } else { rest.push(item) }
+        if names(&order, &item.identity)? { named.push(item) } else { rest.push(item) }
     }
-    let items = merge_ordered(named, rest, &order, &original_order, GoType::Map);
+    let items = merge_ordered(named, rest, &order, &original_order, GoType::Map)?;
     Ok(Merged { items, live })
 }
 
