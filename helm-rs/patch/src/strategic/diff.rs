@@ -277,7 +277,6 @@ fn keyed_items(
         let left = old.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
         let right = new.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
         match (left, right) {
-            (None, None) => return Ok((changes, deletions)),
             (Some((before, old_item, _)), Some((after, new_item, value))) if before == after => {
                 let mut patch = maps(old_item, new_item, schema, options)?;
                 if !patch.is_empty() {
@@ -303,7 +302,7 @@ fn keyed_items(
                 }
                 new.next();
             }
-            (Some(_), None) => return Ok((changes, deletions)),
+            _ => return Ok((changes, deletions)),
         }
     }
 }
@@ -329,7 +328,6 @@ fn scalar_lists(
     loop {
         let (left, right) = (old.get(i), new.get(j));
         match (left, right) {
-            (None, None) => break,
             (Some((before, _)), Some((after, _))) if before == after => {
                 i += 1;
                 j += 1;
@@ -346,7 +344,7 @@ fn scalar_lists(
                 }
                 j += 1;
             }
-            (Some(_), None) => break,
+            _ => break,
         }
     }
     let deletions = super::merge::without_duplicates(deletions);

@@ -421,7 +421,9 @@ impl Maker<'_> {
                 if !list.is_empty() && self.random.chance(2) {
                     list.pop();
                 }
-                list.iter_mut().for_each(|item| self.disturb(item));
+                for item in list {
+                    self.disturb(item);
+                }
             }
             _ => {}
         }
@@ -437,7 +439,7 @@ pub fn case(types: &Types, seed: u64, number: u64) -> Request {
         random.below(types.kinds.len())
     };
     let (api_version, kind, number) = &types.kinds[kind];
-    let wildness = if random.chance(60) { 0 } else { 1 };
+    let wildness = u64::from(!random.chance(60));
     let mut maker = Maker { types, random: &mut random, wildness };
     let holds = format!("#{number}");
     let mut base = Value::Object(maker.structure(*number, 0));
@@ -484,7 +486,7 @@ pub fn case(types: &Types, seed: u64, number: u64) -> Request {
         ..Request::default()
     };
     if op == "apply" {
-        request.op = "three-way".to_owned();
+        "three-way".clone_into(&mut request.op);
         let made = crate::peer::answer(&request).patch;
         let mut patch: Value = serde_json::from_str(&made).unwrap_or_else(|_| modified.clone());
         if maker.random.chance(80) {
