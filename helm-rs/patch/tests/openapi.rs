@@ -58,7 +58,7 @@ fn both_versions_tell_how_lists_are_merged() {
         let modified =
             gadget(&json!({"parts": [{"name": "a", "y": 2}], "steps": ["2"], "labels": {}}));
         let current = gadget(
-            json!({"parts": [{"name": "live"}, {"name": "a", "x": 1}, {"name": "b"}], "steps": ["1", "live"]}),
+            &json!({"parts": [{"name": "live"}, {"name": "a", "x": 1}, {"name": "b"}], "steps": ["1", "live"]}),
         );
         let patch = three_way(&original, &modified, &current, schema).unwrap();
         let wanted = json!({"spec": {
@@ -73,7 +73,7 @@ fn both_versions_tell_how_lists_are_merged() {
         assert_eq!(patch.body, wanted);
         let after = apply(&current, &patch, schema).unwrap();
         let wanted = gadget(
-            json!({"parts": [{"name": "live"}, {"name": "a", "y": 2}], "steps": ["2"], "labels": {}}),
+            &json!({"parts": [{"name": "live"}, {"name": "a", "y": 2}], "steps": ["2"], "labels": {}}),
         );
         assert_eq!(after, wanted);
     }
