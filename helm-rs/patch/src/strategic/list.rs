@@ -108,29 +108,37 @@ pub(super) fn merge_ordered(
     server_order: &[Value],
     kind: GoType,
 ) -> Result<Vec<Value>, Error> {
-    let right = normalize(patch, patch_order, kind)?;
-    let left = normalize(server_only, server_order, kind)?;
-    if left.is_empty() || right.is_empty() {
-        return Ok(left.into_iter().chain(right).map(|item| item.value).collect());
-    }
-    let ranked = |items: Vec<Item>| -> Result<_, Error> {
-        let mut ranked = Vec::with_capacity(items.len());
-        for item in items {
-            ranked.push((rank(server_order, &item.identity)?, item.value));
-        }
-        Ok(ranked.into_iter().peekable())
-    };
-    let (mut left, mut right) = (ranked(left)?, ranked(right)?);
+    let mut right = normalize(patch, patch_order, kind)?.into_iter().peekable();
+    let mut left = normalize(server_only, server_order, kind)?.into_iter().peekable();
+    // Ranks of the two items in front, looked up when both are there: like Go, nothing is compared
+    // that need not be.
+    let (mut left_rank, mut right_rank) = (None, None);
     let mut merged = Vec::new();
     loop {
         let server_first = match (left.peek(), right.peek()) {
-            (Some((Some(left), _)), Some((Some(right), _))) => left < right,
-            (Some(_), None) => true,
-            _ => false,
+            (Some(server), Some(named)) => {
+                let server = match left_rank {
+                    Some(rank) => rank,
+                    None => rank(server_order, &server.identity)?,
+                };
+                let named = match right_rank {
+                    Some(rank) => rank,
+                    None => rank(server_order, &named.identity)?,
+                };
+                (left_rank, right_rank) = (Some(server), Some(named));
+                matches!((server, named), (Some(server), Some(named)) if server < named)
+            }
+            (server, _) => server.is_some(),
         };
-        let next = if server_first { left.next() } else { right.next() };
+        let next = if server_first {
+            left_rank = None;
+            left.next()
+        } else {
+            right_rank = None;
+            right.next()
+        };
         match next {
-            Some((_, value)) => merged.push(value),
+            Some(item) => merged.push(item.value),
             None => return Ok(merged),
         }
     }
