@@ -70,8 +70,9 @@ impl Fit {
 
     fn scalar(&self, kind: &str, value: &Value) -> bool {
         match (kind, value) {
-            ("string", Value::String(_)) | ("bool", Value::Bool(_)) => true,
-            ("float64", Value::Number(_)) => true,
+            ("string", Value::String(_))
+            | ("bool", Value::Bool(_))
+            | ("float64", Value::Number(_)) => true,
             ("string" | "bool", _) => false,
             (kind, Value::Number(number)) => match self.rules {
                 Rules::Converter => {
@@ -111,17 +112,15 @@ fn custom(at: TypeRef<'_>, found: &Struct, value: &Value) -> bool {
     match (found.name, value) {
         ("Time", Value::String(text)) => is_time(text, None),
         ("MicroTime", Value::String(text)) => is_time(text, Some(6)),
-        ("Time" | "MicroTime", _) => false,
         ("Quantity", Value::String(text)) => {
             // What stands between the quotes in JSON, escapes and all.
             let written = crate::to_json(&Value::String(text.clone()));
             is_quantity(written.trim_matches('"').trim())
         }
         ("Quantity", Value::Number(_)) => is_quantity(&crate::to_json(value)),
-        ("Quantity", _) => false,
         ("IntOrString", Value::String(_)) => true,
         ("IntOrString", Value::Number(number)) => integer(number, "int32"),
-        ("IntOrString", _) => false,
+        ("Time" | "MicroTime" | "Quantity" | "IntOrString", _) => false,
         ("JSONSchemaPropsOrBool", Value::Object(_)) => schema(value),
         ("JSONSchemaPropsOrBool", _) => value.is_boolean(),
         ("JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray", Value::Object(_)) => {

@@ -52,9 +52,9 @@ pub(super) struct Field {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Scalar(&'static str),
-    Pointer(Box<Type>),
-    Slice(Box<Type>),
-    Map(Box<Type>),
+    Pointer(Box<Self>),
+    Slice(Box<Self>),
+    Map(Box<Self>),
     Struct(usize),
 }
 
