@@ -1,0 +1,9 @@
+//! The cases of the takeover rules, section 8, on a real control plane.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: a panic is how a test says that something is wrong"
+)]
+
+mod a2;
