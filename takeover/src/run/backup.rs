@@ -190,6 +190,11 @@ fn hash(about: &BackedUp, data: &BTreeMap<String, Vec<u8>>) -> String {
     crate::plan::sha256(all.to_string().as_bytes())
 }
 
+/// The hash of a live record's object; none when it is no record.
+pub(super) fn hash_of(kind: &str, object: &Value) -> Option<String> {
+    read_record(kind, object).ok().map(|record| record.about.hash)
+}
+
 /// A backup Secret as it is stored.
 #[derive(Clone, Debug)]
 pub struct Backup {

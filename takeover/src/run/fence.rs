@@ -92,7 +92,7 @@ impl Cluster for Fenced<'_> {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>> {
+    ) -> Reply<'a, Box<dyn Watch + 'a>> {
         self.inner.watch(resource, query)
     }
 

@@ -12,6 +12,7 @@ mod execute;
 mod fence;
 pub mod lock;
 pub(crate) mod record;
+pub mod restore;
 pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};
