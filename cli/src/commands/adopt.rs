@@ -2,8 +2,11 @@
 
 use clap::Args;
 use takeover::plan::{Outcome, Plan};
+use takeover::run::{Done, LeftOver, RunError};
 
-use super::cni::shared::{ConsentFlags, PlanFlags, account, no, print_plan, run_error};
+use super::cni::shared::{
+    ConsentFlags, PlanFlags, Work, account, no, print_plan, run_error,
+};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -45,6 +48,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let work = arguments.flags.work(context)?;
+    if let Some(left) = arguments.flags.left_over(&work, context)? {
+        return resume(&arguments, &work, &left, context);
+    }
     let prepared = arguments.flags.plan(&work, context)?;
     let plan = &prepared.plan;
     print_plan(plan, arguments.output, context)?;
@@ -55,23 +61,71 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     if plan.outcome == Outcome::Nothing {
         return Ok(Exit::Done);
     }
-    // A takeover that was begun is finished by its own, stored plan.
-    let digest = if plan.outcome == Outcome::Resume {
-        None
-    } else {
-        if plan.is_refused() {
-            return Ok(Exit::No);
-        }
-        check_consent(plan, &arguments.consent, context)?;
-        Some(plan.digest.clone())
-    };
+    if plan.is_refused() {
+        return Ok(Exit::No);
+    }
+    check_consent(plan, &arguments.consent, context)?;
     if !arguments.yes {
         return Err(no("nothing was written", "to begin, give --yes as well"));
     }
+    let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
+    finish(&arguments, &work, result, context)
+}
+
+/// Finishes what an earlier run began, by its stored plan.
+fn resume(
+    arguments: &Arguments,
+    work: &Work,
+    left: &LeftOver,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    context.ui.result(format!(
+        "A takeover was begun and is not complete: revision {} is {}, {} foreign record(s) are \
+         still there.\nIt is finished by the plan that was consented to then, {}.\n",
+        left.revision, left.status, left.records, left.plan.digest
+    ))?;
+    if arguments.plan {
+        print_plan(&left.plan, arguments.output, context)?;
+        return Ok(Exit::No);
+    }
+    if !arguments.yes {
+        return Err(no("nothing was written", "to finish it, give --yes as well"));
+    }
+    let (result, _) = arguments.flags.carry_out(work, &arguments.consent, None, context)?;
+    finish(arguments, work, result, context)
+}
+
+/// Says what was done, and looks at it once more.
+fn finish(
+    arguments: &Arguments,
+    work: &Work,
+    result: Result<Done, RunError>,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
     let done = result.map_err(|error| run_error(&error))?;
     context.ui.result(account(&done))?;
-    Ok(Exit::Done)
+    let after = arguments.flags.plan(work, context)?.plan;
+    let figures = after.figures();
+    let matches = after.outcome == Outcome::Nothing
+        && (figures.differences, figures.creations, figures.ownership) == (0, 0, 0);
+    let stays = if figures.residue == 0 {
+        String::new()
+    } else {
+        format!("; {} live-only leaves or objects stay", figures.residue)
+    };
+    if matches {
+        context.ui.result(format!(
+            "Verified: the record is deployed, what runs is what the chart renders{stays}.\n"
+        ))?;
+        return Ok(Exit::Done);
+    }
+    Err(CommandError::new(format_args!(
+        "the takeover is done, but what runs is not what the chart renders: {} difference(s), {} \
+         missing, {} ownership leaves",
+        figures.differences, figures.creations, figures.ownership
+    ))
+    .hint("see `ichor cni plan`"))
 }
 
 /// Whether the consent that the plan asks for was given, and to this plan.

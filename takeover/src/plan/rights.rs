@@ -156,7 +156,7 @@ async fn needs(
     }
     let leases = "coordination.k8s.io";
     plain(question("create", leases, "leases", RECORD_NAMESPACE, ""), "the lock");
-    for verb in ["get", "update"] {
+    for verb in ["get", "update", "patch"] {
         let name = crate::run::lock::LEASE;
         plain(question(verb, leases, "leases", RECORD_NAMESPACE, name), "the lock");
     }

@@ -10,6 +10,7 @@
 pub mod backup;
 mod execute;
 mod fence;
+mod left_over;
 pub mod lock;
 pub(crate) mod record;
 pub mod restore;
@@ -17,3 +18,4 @@ pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
+pub use left_over::{LeftOver, left_over};

@@ -158,21 +158,109 @@ fn run(command: &mut Command) -> String {
     plane::support::run(command).unwrap_or_else(|error| panic!("{}", error.chain()))
 }
 
-/// A stand-in for kube-proxy, for value sets without its replacement.
+/// A stand-in for kube-proxy, for value sets without its replacement; waits until it runs.
 pub fn kube_proxy(bed: &Bed) {
-    let manifest = serde_json::json!({
+    kube_proxy_on(&bed.plane);
+    bed.kubectl(&["-n", "kube-system", "rollout", "status", "ds/kube-proxy", "--timeout=60s"]);
+}
+
+fn kube_proxy_manifest() -> String {
+    serde_json::json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": "kube-proxy", "namespace": "kube-system"},
         "spec": {
             "selector": {"matchLabels": {"k8s-app": "kube-proxy"}},
             "template": {
                 "metadata": {"labels": {"k8s-app": "kube-proxy"}},
-                "spec": {"containers": [{"name": "kube-proxy", "image": "registry.k8s.io/kube-proxy:v1.36.4"}]},
+                "spec": {"containers": [
+                    {"name": "kube-proxy", "image": "registry.k8s.io/kube-proxy:v1.36.4"},
+                ]},
             },
         },
-    });
-    let file = bed.plane.folder().join("kube-proxy.json");
-    std::fs::write(&file, manifest.to_string()).expect("a file");
-    bed.kubectl_with(&["apply", "-f"], &file);
-    bed.kubectl(&["-n", "kube-system", "rollout", "status", "ds/kube-proxy", "--timeout=60s"]);
+    })
+    .to_string()
+}
+
+/// A plane prepared once: the stubs, then what `prepare` does; none when something is missing.
+pub async fn prepared(
+    name: &str,
+    key: &str,
+    prepare: impl Fn(&Plane) + Send + Sync + Clone + 'static,
+) -> Option<Bed> {
+    let work = {
+        let prepare = prepare.clone();
+        move |plane: Arc<Plane>| async move {
+            plane::cilium::create_stubs(&plane.client()?).await?;
+            prepare(&plane);
+            Ok(())
+        }
+    };
+    let state = plane::support::prepared_state(name, key, PlaneOptions::default(), work).await;
+    let state = plane::support::or_skip(state)?;
+    let plane = Plane::restore(&state, PlaneOptions::default()).await.expect("a plane");
+    Some(Bed::new(plane).await)
+}
+
+/// `helm install`, waiting until all is Ready.
+pub fn helm_install(plane: &Plane, release: &str, namespace: &str, version: &str, more: &[&str]) {
+    let mut helm = plane.helm().expect("helm");
+    helm.args(["install", release])
+        .arg(plane::cilium::chart(version).expect("the chart"))
+        .args(["--namespace", namespace, "--wait", "--timeout", "3m"])
+        .args(more);
+    run(&mut helm);
+}
+
+/// Applies the stand-in for kube-proxy on a plane.
+pub fn kube_proxy_on(plane: &Plane) {
+    let file = plane.folder().join("kube-proxy.json");
+    std::fs::write(&file, kube_proxy_manifest()).expect("a file");
+    run(plane.kubectl().expect("kubectl").args(["apply", "-f"]).arg(&file));
+}
+
+/// The path of a values file of the shared inputs.
+pub fn values_path(number: &str) -> String {
+    plane::cilium::values(number).expect("the values").display().to_string()
+}
+
+/// The values of a file of the shared inputs.
+pub fn values(number: &str) -> Map {
+    let text = std::fs::read(values_path(number)).expect("the values");
+    goyaml::from_yaml_map(&text, "values", &goyaml::Limits::default()).expect("values")
+}
+
+/// Values out of a text.
+pub fn values_of(text: &str) -> Map {
+    goyaml::from_yaml_map(text.as_bytes(), "values", &goyaml::Limits::default()).expect("values")
+}
+
+/// Every object of a cluster, each kind in one version, as `kubectl get -o json` shows it.
+pub async fn export(cluster: &dyn Cluster) -> Vec<Value> {
+    let discovery = cluster.discovery(true).await.expect("discovery");
+    let mut seen = std::collections::BTreeSet::new();
+    let mut objects = Vec::new();
+    for resource in discovery.resources() {
+        let name = (resource.kind.group.clone(), resource.plural.clone());
+        if !resource.can("list") || !seen.insert(name) || resource.plural == "events" {
+            continue;
+        }
+        if let Ok(page) = list_all(cluster, resource, &ListQuery::default()).await {
+            objects.extend(page.items);
+        }
+    }
+    objects
+}
+
+/// A stored release string with another revision and status.
+pub fn edit_record(data: &str, revision: i64, status: &str) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use helm_rs::release::{CodecLimits, RELEASE_FIELDS, RawObject, Record, Status, decode, encode};
+    let stored = STANDARD.decode(data).expect("base64");
+    let json = decode(&stored, CodecLimits::default()).expect("a record");
+    let mut object = RawObject::parse(&json).expect("a record");
+    object.set("version", revision.to_string(), RELEASE_FIELDS).expect("a revision");
+    let mut record = Record::from_json(&object.to_json()).expect("a record");
+    record.set_status(&Status::from(status), "edited by a test").expect("a status");
+    STANDARD.encode(encode(&record.to_json()).expect("a record"))
 }

@@ -1,6 +1,7 @@
 //! `ichor cni`: the cluster's Cilium under ichor's release.
 
 mod plan;
+mod restore;
 mod run;
 pub(crate) mod shared;
 mod status;
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Run(Box<run::Arguments>),
     /// Say whose the running Cilium is, and what is left to do
     Status(Box<status::Arguments>),
+    Restore(Box<restore::Arguments>),
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
@@ -26,5 +28,6 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Plan(arguments) => plan::run(*arguments, context),
         Command::Run(arguments) => run::run(*arguments, context),
         Command::Status(arguments) => status::run(*arguments, context),
+        Command::Restore(arguments) => restore::run(*arguments, context),
     }
 }

@@ -11,7 +11,7 @@ use helm_rs::action::Session;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::plan::{Plan, Prepared, Request, WhoWrites, prepare, to_text};
-use takeover::run::{Done, Run, RunError, take_over};
+use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
 use crate::cache;
 use crate::commands::Context;
@@ -77,7 +77,36 @@ pub(crate) struct Work {
     holder: String,
 }
 
+impl Work {
+    /// The name of this run in the lock.
+    pub(crate) fn holder(&self) -> &str {
+        &self.holder
+    }
+}
+
 impl PlanFlags {
+    /// Runs something on the cluster.
+    pub(crate) fn session<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        run_session(&self.cluster, context, &work.engine, action).map(|(result, _)| result)
+    }
+
+    /// A takeover that was begun and is not complete.
+    pub(crate) fn left_over(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+    ) -> Result<Option<LeftOver>, CommandError> {
+        let found = self.session(work, context, async |session| {
+            left_over(&*session.cluster, session.clock).await
+        })?;
+        found.map_err(|error| CommandError::new(error_chain(&error)))
+    }
+
     /// Finds chart and values.
     pub(crate) fn work(&self, context: &mut Context<'_>) -> Result<Work, CommandError> {
         let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(&error));

@@ -3,7 +3,11 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "test code: a panic is how a test says that something is wrong"
 )]
 
+mod a1;
 mod a2;
+mod a5;
+mod a6;
