@@ -110,6 +110,52 @@ pub fn render(source: &Source<'_>, values: &Map) -> Result<Rendered, RenderedErr
     Ok(Rendered { chart, rendering, objects, warnings })
 }
 
+impl Rendered {
+    /// Puts the live values of generated leaves into the manifest, so that the record says what
+    /// runs and holds no keys that were never used. `kept` has, by object, the places with their
+    /// values.
+    pub fn keep(&mut self, kept: &BTreeMap<String, Vec<(Path, Value)>>) {
+        if kept.values().all(Vec::is_empty) {
+            return;
+        }
+        for manifest in &mut self.rendering.manifests {
+            if let Some(content) = with_kept(&manifest.content, kept) {
+                manifest.content = content.into();
+            }
+        }
+        self.rendering.manifest = helm_rs::manifest::release_manifest(
+            &self.chart,
+            &self.rendering.manifests,
+            false,
+        );
+    }
+}
+
+/// A document with other values at some places; none when it has no such place.
+fn with_kept(document: &[u8], kept: &BTreeMap<String, Vec<(Path, Value)>>) -> Option<String> {
+    let limits = goyaml::Limits::default();
+    let value = goyaml::from_yaml_exact(document, &limits).ok()?;
+    let json = goyaml::json::to_json(&value).ok()?;
+    let mut object: Value = serde_json::from_str(&json).ok()?;
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let name = format!("{}/{}", text("/kind"), text("/metadata/name"));
+    let places = kept.get(&name)?;
+    let mut changed = false;
+    for (path, value) in places {
+        changed |= gate::replace(&mut object, path, value);
+    }
+    if !changed {
+        return None;
+    }
+    let value = goyaml::json::from_json(object.to_string().as_bytes(), &limits).ok()?;
+    let source: String = String::from_utf8_lossy(document)
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .flat_map(|line| [line.to_owned(), "\n".to_owned()])
+        .collect();
+    Some(source + &goyaml::to_yaml(&value).ok()?)
+}
+
 /// Renders the chart once and returns the bare objects: for comparisons.
 ///
 /// # Errors

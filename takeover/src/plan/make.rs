@@ -487,7 +487,7 @@ async fn gated(
         entropy: request.entropy,
         now: request.clock.now().as_second(),
     };
-    let rendered = rendered::render(&source, &settled.effective)?;
+    let mut rendered = rendered::render(&source, &settled.effective)?;
     let causes = causes(&source, &settled, &plan, &survey);
     let live = read_live(&*request.cluster, &rendered.objects).await?;
     let created_namespaces: BTreeSet<String> = rendered
@@ -505,6 +505,7 @@ async fn gated(
     .await;
     let mut prepared = Vec::new();
     let mut parts = Vec::new();
+    let mut kept: BTreeMap<String, Vec<(gate::Path, Value)>> = BTreeMap::new();
     for (object, state) in rendered.objects.iter().zip(states) {
         let state = state?;
         let name = object_key(&object.item.value);
@@ -519,6 +520,11 @@ async fn gated(
             continue;
         }
         let live = state.live.as_ref();
+        let leaves = gate::leaves_of(&state.desired.object);
+        let values = state.desired.kept.iter();
+        kept.entry(format!("{kind}/{}", object.item.target.name)).or_default().extend(
+            values.filter_map(|path| Some((path.clone(), leaves.get(path)?.value.clone()))),
+        );
         let hash = |object: &Value, state: &State| {
             let generated = &state.generated;
             hash_leaves(&key, &gate::consented(object, &state.desired, generated))
@@ -539,6 +545,7 @@ async fn gated(
             after,
         });
     }
+    rendered.keep(&kept);
     plan.left_objects = left_objects(request, &survey, &settled, &rendered).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
     sizes(&mut plan, &settled, &rendered);

@@ -11,3 +11,5 @@ mod a1;
 mod a2;
 mod a5;
 mod a6;
+mod gate;
+mod kill;
