@@ -42,6 +42,10 @@ pub struct Leaf {
     pub managers: Vec<Manager>,
 }
 
+/// The key below a list under which the order of its items stands: it counts, as in the variables
+/// of a container, and a patch may change it alone.
+pub const ORDER: &str = "(order)";
+
 /// All leaves of an object, by place.
 pub type Leaves = BTreeMap<Path, Leaf>;
 
@@ -70,6 +74,11 @@ impl Path {
             Step::Item(_) => None,
         });
         key.unwrap_or_default()
+    }
+
+    /// Whether it stands for the order of a list.
+    pub fn is_order(&self) -> bool {
+        matches!(self.0.last(), Some(Step::Key(key)) if key == ORDER)
     }
 
     /// Whether `self` is `other` or above it.
@@ -197,6 +206,18 @@ impl Walk {
         let Some(keys) = item_keys(items, meta.merge_key).filter(|_| merged) else {
             return self.leaf(value, nodes);
         };
+        if items.len() > 1 {
+            let order: Vec<Value> = keys
+                .iter()
+                .map(|keys| {
+                    let texts: Vec<&str> = keys.iter().map(|(_, text)| text.as_str()).collect();
+                    texts.join("/").into()
+                })
+                .collect();
+            self.path.push(Step::Key(ORDER.to_owned()));
+            self.leaf(&Value::Array(order), &Nodes::new());
+            self.path.pop();
+        }
         for (keys, item) in keys.into_iter().zip(items) {
             let nodes = narrow(nodes, |name| is_item(name, item));
             self.path.push(Step::Item(keys));
@@ -394,6 +415,7 @@ mod tests {
                 format!(r#"{at}.env[name=X].name "X" kubectl"#),
                 format!(r#"{at}.env[name=X].value "1" kubectl"#),
                 format!(r#"{at}.name "a" helm"#),
+                format!("{at}.ports[\"(order)\"] [\"53/TCP\",\"53/UDP\"] "),
                 format!("{at}.ports[containerPort=53,protocol=TCP].containerPort 53 "),
                 format!("{at}.ports[containerPort=53,protocol=UDP].containerPort 53 "),
                 format!(r#"{at}.ports[containerPort=53,protocol=UDP].protocol "UDP" "#),
@@ -409,7 +431,8 @@ mod tests {
             "spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}], "selector": {"a.b/c": "d"}},
         });
         let schema = embedded().schema("v1", "Service");
-        let all: Vec<Path> = leaves(&object, schema).into_keys().collect();
+        let all: Vec<Path> =
+            leaves(&object, schema).into_keys().filter(|path| !path.is_order()).collect();
         assert_eq!(all.len(), 6);
         for path in all {
             let mut changed = object.clone();

@@ -218,6 +218,9 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
             (None, None) => true,
             _ => false,
         };
+        if !same && path.is_order() && !reordered(old, new) {
+            continue;
+        }
         if !same {
             let change = Change {
                 path: path.clone(),
@@ -233,7 +236,7 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
             continue;
         }
         let Some(old) = old else { continue };
-        if named.contains_key(path) {
+        if named.contains_key(path) || path.is_order() {
             continue;
         }
         if let Some(owner) = others::by_place(kind, live, path) {
@@ -248,6 +251,16 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
         }
     }
     classes
+}
+
+/// Whether the items that both lists have stand in another order.
+fn reordered(old: Option<&Leaf>, new: Option<&Leaf>) -> bool {
+    let items = |leaf: Option<&Leaf>| leaf.and_then(|leaf| leaf.value.as_array().cloned());
+    let (Some(old), Some(new)) = (items(old), items(new)) else { return false };
+    let common = |of: &[Value], other: &[Value]| -> Vec<Value> {
+        of.iter().filter(|item| other.contains(item)).cloned().collect()
+    };
+    common(&old, &new) != common(&new, &old)
 }
 
 /// The leaves of an object that a consent is about: everything but what is left out, ownership,

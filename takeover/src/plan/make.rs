@@ -83,6 +83,8 @@ pub struct PreparedObject {
     pub generated: BTreeSet<gate::Path>,
     /// The live object; none when it is to be created.
     pub live: Option<Value>,
+    /// Nothing is to be written.
+    pub keep: bool,
     /// The hash of its state before; empty when it is to be created.
     pub before: String,
     /// The hash of its state after.
@@ -507,7 +509,14 @@ async fn gated(
     let mut parts = Vec::new();
     let mut kept: BTreeMap<String, Vec<(gate::Path, Value)>> = BTreeMap::new();
     for (object, state) in rendered.objects.iter().zip(states) {
-        let state = state?;
+        let state = match state {
+            // What the server does not take is a finding, such as a Job that cannot be changed.
+            Err(error @ PlanError::DryRun { .. }) => {
+                plan.refusals.push(refusal("DryRun", error_chain(&error)));
+                continue;
+            }
+            state => state?,
+        };
         let name = object_key(&object.item.value);
         let kind = object.item.kind().kind.clone();
         parts.push(digest::object_part(&key, &name, &kind, &state.classes));
@@ -540,6 +549,7 @@ async fn gated(
             item,
             desired: state.desired,
             generated: state.generated,
+            keep: state.action == Action::Keep,
             live: state.live,
             before,
             after,

@@ -1,17 +1,16 @@
 //! The takeover, in its order, and what is left of one that was killed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
 use helm_rs::cluster::{
-    Clock, Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
+    Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
 };
 use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
 use helm_rs::release::{Record, Status};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, LockError};
@@ -431,6 +430,9 @@ async fn write(
         let state = hash_leaves(key, &gate::consented(&live, &desired, &nothing));
         if state != object.before && state != object.after {
             return Err(changed());
+        }
+        if object.keep {
+            return Ok(Written::Unchanged);
         }
         let wrong = |source| RunError::Patch { object: title.clone(), source };
         let Some(mut patch) = gate::patch(&item.value, &live).map_err(wrong)? else {

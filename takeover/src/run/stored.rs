@@ -51,6 +51,8 @@ pub struct StoredObject {
     pub desired: Value,
     /// Generated leaves and those of others, which the hashes leave out.
     pub exempt: BTreeSet<String>,
+    /// Nothing is to be written: it is as it should be.
+    pub keep: bool,
     /// The hash before; empty when it is created.
     pub before: String,
     /// The hash after.
@@ -87,6 +89,7 @@ impl StoredPlan {
                 StoredObject {
                     desired: object.item.value.clone(),
                     exempt,
+                    keep: object.keep,
                     before: object.before.clone(),
                     after: object.after.clone(),
                     former: object.live.as_ref().map(former_ownership),

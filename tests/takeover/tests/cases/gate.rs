@@ -150,6 +150,9 @@ async fn gate_is_never_silent() {
         let wanted =
             Wanted { object: object.desired.object.clone(), generated: object.generated.clone() };
         for (path, leaf) in leaves_of(live) {
+            if path.is_order() {
+                continue;
+            }
             let text = path.to_string();
             let first = text.split(['.', '[']).next().unwrap_or_default().to_owned();
             let is_exempt = matches!(first.as_str(), "apiVersion" | "kind" | "status")
