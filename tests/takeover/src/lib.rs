@@ -192,7 +192,7 @@ pub async fn prepared(
         move |plane: Arc<Plane>| async move {
             plane::cilium::create_stubs(&plane.client()?).await?;
             prepare(&plane);
-            Ok(())
+            Ok::<(), plane::Error>(())
         }
     };
     let state = plane::support::prepared_state(name, key, PlaneOptions::default(), work).await;
