@@ -5,6 +5,11 @@
 //! server, and in memory with a dry-run update behind it, which gives the server's defaults to the
 //! result. Both objects must be the same. Documents that the server refuses must be refused both
 //! ways.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test: a panic is how it says that its surroundings are wrong"
+)]
 
 use std::path::PathBuf;
 
