@@ -7,6 +7,7 @@ pub mod chart;
 pub mod compatible;
 pub mod gopath;
 pub mod gotext;
+mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod release;
