@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
-use helm_rs::release::input::{Input, InputLimits, StoredRecord, scan};
+use helm_rs::release::input::{Input, InputLimits, Storage, StoredRecord, scan};
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, undecodable};
 use helm_rs::release::{CodecLimits, Record, Summary};
 
@@ -23,12 +23,36 @@ pub(crate) struct SourceFlags {
     /// Only records in this namespace; all that the input holds when not given
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// Which objects hold the records
+    #[arg(long, value_enum, value_name = "KIND")]
+    driver: Option<Driver>,
     /// Bytes that one record may decode to
     #[arg(long, value_name = "BYTES", default_value_t = CodecLimits::default().decompressed)]
     max_record_size: usize,
     /// Bytes that one object's text may have
     #[arg(long, value_name = "BYTES", default_value_t = InputLimits::default().object)]
     max_object_size: usize,
+}
+
+/// Objects that hold records: Helm's storage drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Driver {
+    /// Secrets, Helm's default.
+    #[value(alias = "secrets")]
+    Secret,
+    /// ConfigMaps.
+    #[value(alias = "configmaps")]
+    Configmap,
+}
+
+impl Driver {
+    /// Whether a record is this driver's; a bare release is any driver's.
+    const fn has(self, storage: Storage) -> bool {
+        match self {
+            Self::Secret => !matches!(storage, Storage::ConfigMap),
+            Self::Configmap => !matches!(storage, Storage::Secret),
+        }
+    }
 }
 
 /// One record in a list.
@@ -69,7 +93,7 @@ impl SourceFlags {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let codec = CodecLimits { decompressed: self.max_record_size };
         let found = scan(self.inputs(context), &limits, None, |record| {
-            if self.excludes(&record.namespace) || !wanted(&record) {
+            if self.leaves_out(&record) || !wanted(&record) {
                 return None;
             }
             let place = format!("{}: {}", record.place, record.title());
@@ -93,6 +117,12 @@ impl SourceFlags {
             }
         }
         made
+    }
+
+    /// Whether a record's object is not one that was asked for.
+    fn leaves_out(&self, record: &StoredRecord) -> bool {
+        self.driver.is_some_and(|driver| !driver.has(record.storage))
+            || self.excludes(&record.namespace)
     }
 
     /// Whether a namespace is known and another one than was asked for.
@@ -124,7 +154,7 @@ impl SourceFlags {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let codec = CodecLimits { decompressed: self.max_record_size };
         let found = scan(self.inputs(context), &limits, None, |record| {
-            if self.excludes(&record.namespace) {
+            if self.leaves_out(&record) {
                 return None;
             }
             Some(match record.decode(&codec) {

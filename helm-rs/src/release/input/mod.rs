@@ -50,6 +50,8 @@ struct Chunk {
     /// File and, in a file of many, the object's number from 1.
     place: String,
     form: Form,
+    /// What the items of the list are, where only the list says it (`kubectl get --raw`).
+    list_of: Option<Storage>,
     text: Vec<u8>,
 }
 

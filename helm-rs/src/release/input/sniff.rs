@@ -55,7 +55,10 @@ fn bare(place: &str, reader: impl Read, limits: &InputLimits, sink: &mut Sink<'_
     match reader.take(limits.object as u64 + 1).read_to_end(&mut text) {
         Err(source) => sink(Piece::Fault(Fault::io(place, source))),
         Ok(_) if text.len() > limits.object => sink(Piece::Fault(Fault::too_large(place, limits))),
-        Ok(_) => sink(Piece::Chunk(Chunk { place: place.to_owned(), form: Form::Bare, text })),
+        Ok(_) => {
+            let place = place.to_owned();
+            sink(Piece::Chunk(Chunk { place, form: Form::Bare, list_of: None, text }))
+        }
     }
 }
 
