@@ -4,6 +4,7 @@ pub mod action;
 mod address;
 pub mod capabilities;
 pub mod chart;
+pub mod cluster;
 pub mod compatible;
 pub mod gopath;
 pub mod gotext;

@@ -1,6 +1,6 @@
 //! The commands: one file each, named as the user types it.
 
-mod chart;
+pub(crate) mod chart;
 mod completions;
 mod release;
 

@@ -14,6 +14,7 @@ mod raw;
 mod record;
 pub mod redact;
 mod status;
+pub mod storage;
 pub mod verify;
 
 pub use chart::ChartError;

@@ -1,7 +1,7 @@
 //! `ichor chart`: charts, offline.
 
 mod lint;
-mod options;
+pub(crate) mod options;
 mod pull;
 mod render;
 mod show;
