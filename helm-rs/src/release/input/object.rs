@@ -4,6 +4,7 @@ use base64::Engine as _;
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
+use super::protobuf::{self, ProtobufError};
 use super::{Chunk, Form};
 use crate::release::codec::{self, CodecError, CodecLimits};
 
@@ -85,6 +86,9 @@ pub enum ObjectError {
     /// The object's text is no JSON.
     #[error("the object does not parse")]
     Json(#[from] goyaml::json::Error),
+    /// The object's bytes are not Kubernetes' protobuf.
+    #[error("the object does not parse")]
+    Protobuf(#[from] ProtobufError),
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
     NoRelease {
@@ -151,6 +155,7 @@ pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
     let Chunk { place, form, list_of, text } = chunk;
     let value = match form {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
+        Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
         Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
         Form::Yaml => goyaml::from_yaml(&text, &Limits::default()).map_err(Into::into),
     };
@@ -194,10 +199,7 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
         .flatten()
         .map(|(key, value)| (key.to_string(), string(Some(value))))
         .collect();
-    let is_record = name.starts_with(NAME_PREFIX)
-        || string(object.get("type")) == SECRET_TYPE
-        || labels.iter().any(|(key, value)| key == "owner" && value == "helm");
-    if !is_record {
+    if !is_record(&name, &string(object.get("type")), &labels) {
         return Ok(None);
     }
     let title = format!("{} {name}", storage.kind());
@@ -210,6 +212,35 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
+    let Some(storage) = storage else { return Ok(None) };
+    let item = match protobuf::read(text, storage) {
+        Ok(item) => item,
+        Err(error) => return Err((place, error.into())),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (name, namespace) = (text(&item.name), text(&item.namespace));
+    let mut labels: Vec<(String, String)> =
+        item.labels.iter().map(|(key, value)| (text(key), text(value))).collect();
+    labels.sort();
+    if !is_record(&name, &text(&item.secret_type), &labels) {
+        return Ok(None);
+    }
+    let Some(release) = item.release else {
+        let object = format!("{} {name}", storage.kind());
+        return Err((place, ObjectError::NoRelease { object }));
+    };
+    let release = Release::Encoded(release);
+    Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+/// Whether an object is meant to be a record: by name, type or owner.
+fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {
+    name.starts_with(NAME_PREFIX)
+        || secret_type == SECRET_TYPE
+        || labels.iter().any(|(key, value)| key == "owner" && value == "helm")
 }
 
 fn string(value: Option<&Value>) -> String {

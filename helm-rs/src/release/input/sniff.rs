@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Chunk, Fault, Form, InputLimits, Piece, object, split_json, split_yaml};
+use super::{Chunk, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml};
 
 /// Archives within archives are opened to this depth.
 const MAX_NESTING: usize = 3;
@@ -35,6 +35,9 @@ pub(super) fn split(
     let mut reader = BufReader::with_capacity(1 << 18, Cursor::new(head.clone()).chain(reader));
     if is_tar {
         return archive(place, &mut reader, limits, nesting, sink);
+    }
+    if head.starts_with(protobuf::MAGIC) {
+        return protobuf::split(place, &mut reader, limits, sink);
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace());
