@@ -6,6 +6,7 @@ pub mod capabilities;
 pub mod chart;
 pub mod cluster;
 pub mod compatible;
+pub mod diff;
 pub mod gopath;
 pub mod gotext;
 pub mod manifest;

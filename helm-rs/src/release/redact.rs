@@ -126,6 +126,11 @@ pub fn document(text: &str) -> String {
     out
 }
 
+/// Hides the data of an object that is a Secret.
+pub fn object(value: &mut Value) {
+    hide_secrets(value);
+}
+
 /// Hides the data of a Secret, or of the Secrets in a list. Says whether there was one.
 fn hide_secrets(value: &mut Value) -> bool {
     let Some(object) = value.as_map_mut() else { return false };

@@ -3,7 +3,7 @@
 mod lint;
 pub(crate) mod options;
 mod pull;
-mod render;
+pub(crate) mod render;
 mod show;
 mod template;
 

@@ -48,6 +48,28 @@ impl RenderFlags {
             Some(text) => Clock::Fixed(moment(text)?),
             None => running_clock(environment.clone()),
         };
+        Ok(self.host_of(randomness, clock, environment))
+    }
+
+    /// A world with other randomness and another time of day, to tell what depends on them.
+    pub(crate) fn other_host(&self, environment: &Environment) -> Result<Host, CommandError> {
+        const LATER: i64 = 100_000_000;
+        let randomness = match self.seed {
+            Some(seed) => Randomness::Seed(seed.wrapping_add(1)),
+            None => Randomness::Entropy(entropy()?),
+        };
+        let now = match &self.now {
+            Some(text) => moment(text)?.seconds,
+            None => environment
+                .now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or_default()),
+        };
+        let clock = Clock::Fixed(Reading::at(now.saturating_add(LATER), 0));
+        Ok(self.host_of(randomness, clock, environment))
+    }
+
+    fn host_of(&self, randomness: Randomness, clock: Clock, environment: &Environment) -> Host {
         let mut host = Host::new(randomness, clock, environment.zone());
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
@@ -57,7 +79,7 @@ impl RenderFlags {
         if let Some(deadline) = Instant::now().checked_add(Duration::from_secs(self.max_time)) {
             host.engine.interrupted = Some(Box::new(move || Instant::now() >= deadline));
         }
-        Ok(host)
+        host
     }
 }
 

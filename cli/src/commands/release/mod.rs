@@ -1,11 +1,16 @@
 //! `ichor release`: release records, read from files.
 
+mod chart;
+mod diff;
+mod export;
 mod get;
 mod history;
 mod list;
 mod selector;
+mod show;
 mod source;
 mod status;
+mod stored;
 mod table;
 mod time;
 mod values;
@@ -24,6 +29,13 @@ Inputs (--from, repeatable; - is standard input):
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64
 Other objects are passed over. Credentials are hidden unless --show-secrets is given.";
+
+/// A command's examples, then what all have in common.
+macro_rules! with_inputs {
+    ($examples:path) => {
+        format!("{}\n\n{INPUTS}", $examples)
+    };
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -48,9 +60,21 @@ pub(crate) enum Command {
     /// Print a release's notes, as `helm get notes`
     #[command(after_help = INPUTS)]
     Notes(get::Arguments),
+    /// Print everything that a revision's record holds
+    #[command(after_help = with_inputs!(show::EXAMPLES))]
+    Show(show::Arguments),
+    /// Write the chart that a record holds back as a folder or an archive
+    #[command(after_help = with_inputs!(chart::EXAMPLES))]
+    Chart(chart::Arguments),
+    /// Compare two revisions, two files, or a revision with its chart rendered now
+    #[command(after_help = with_inputs!(diff::EXAMPLES))]
+    Diff(Box<diff::Arguments>),
     /// Audit records: exit status 2 when there are findings
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(verify::EXAMPLES))]
     Verify(verify::Arguments),
+    /// Write records as objects ready to apply, or as a line of JSON each
+    #[command(after_help = with_inputs!(export::EXAMPLES))]
+    Export(export::Arguments),
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
@@ -61,8 +85,12 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Values(arguments) => values::run(&arguments, context),
         Command::Manifest(arguments) => get::run(get::Part::Manifest, &arguments, context),
         Command::Hooks(arguments) => get::run(get::Part::Hooks, &arguments, context),
-        Command::Verify(arguments) => verify::run(&arguments, context),
         Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),
+        Command::Show(arguments) => show::run(&arguments, context),
+        Command::Chart(arguments) => chart::run(&arguments, context),
+        Command::Diff(arguments) => diff::run(*arguments, context),
+        Command::Verify(arguments) => verify::run(&arguments, context),
+        Command::Export(arguments) => export::run(&arguments, context),
     }
 }
 

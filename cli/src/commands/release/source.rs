@@ -17,8 +17,8 @@ use crate::error::CommandError;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Records")]
 pub(crate) struct SourceFlags {
-    /// File, folder or archive to read records from; - is standard input (repeatable)
-    #[arg(long, value_name = "PATH", required = true)]
+    /// File, folder or archive to read records from; - is standard input, the default (repeatable)
+    #[arg(long, value_name = "PATH")]
     from: Vec<String>,
     /// Only records in this namespace; all that the input holds when not given
     #[arg(short, long, value_name = "NAMESPACE")]
@@ -75,11 +75,20 @@ pub(crate) struct Audit {
 
 impl SourceFlags {
     fn inputs(&self, context: &Context<'_>) -> Vec<Input> {
+        let standard = || Input::Stream("standard input".to_owned(), context.environment.input());
+        if self.from.is_empty() {
+            return vec![standard()];
+        }
         let input = |path: &String| match path.as_str() {
-            "-" => Input::Stream("standard input".to_owned(), context.environment.input()),
+            "-" => standard(),
             path => Input::Path(PathBuf::from(path)),
         };
         self.from.iter().map(input).collect()
+    }
+
+    /// The same bounds on one file.
+    pub(super) fn of_file(&self, path: &str) -> Self {
+        Self { from: vec![path.to_owned()], namespace: None, ..*self }
     }
 
     /// Reads the records that `wanted` lets through, and makes something of each. What cannot be
@@ -90,6 +99,16 @@ impl SourceFlags {
         wanted: impl Fn(&StoredRecord) -> bool + Sync,
         make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
     ) -> Vec<T> {
+        self.read_counted(context, wanted, make).0
+    }
+
+    /// As [`Self::read`], with how many could not be read.
+    pub(super) fn read_counted<T: Send>(
+        &self,
+        context: &mut Context<'_>,
+        wanted: impl Fn(&StoredRecord) -> bool + Sync,
+        make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
+    ) -> (Vec<T>, usize) {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let codec = CodecLimits { decompressed: self.max_record_size };
         let found = scan(self.inputs(context), &limits, None, |record| {
@@ -110,13 +129,17 @@ impl SourceFlags {
             context.ui.debug(format!("{} other objects passed over", found.skipped));
         }
         let mut made = Vec::new();
+        let mut failed = found.faults.len();
         for item in found.items {
             match item {
                 Ok(item) => made.push(item),
-                Err(error) => context.ui.warning(format!("warning: {error}")),
+                Err(error) => {
+                    failed += 1;
+                    context.ui.warning(format!("warning: {error}"));
+                }
             }
         }
-        made
+        (made, failed)
     }
 
     /// Whether a record's object is not one that was asked for.
@@ -126,7 +149,7 @@ impl SourceFlags {
     }
 
     /// Whether a namespace is known and another one than was asked for.
-    fn excludes(&self, namespace: &str) -> bool {
+    pub(super) fn excludes(&self, namespace: &str) -> bool {
         self.namespace.as_ref().is_some_and(|wanted| !namespace.is_empty() && namespace != wanted)
     }
 

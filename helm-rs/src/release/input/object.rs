@@ -134,6 +134,14 @@ impl StoredRecord {
         }
     }
 
+    /// The release as Helm's driver writes it; `None` for JSON that somebody decoded already.
+    pub fn release_string(&self) -> Option<&[u8]> {
+        match &self.release {
+            Release::Encoded(data) => Some(data),
+            Release::Json(_) => None,
+        }
+    }
+
     /// The record's JSON text.
     ///
     /// # Errors
