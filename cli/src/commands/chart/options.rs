@@ -111,7 +111,7 @@ pub(crate) struct NamespaceFlags {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) kubeconfig: Option<String>,
     /// Context in the kubeconfig
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, visible_alias = "context", value_name = "NAME", hide_short_help = true)]
     pub(crate) kube_context: Option<String>,
 }
 

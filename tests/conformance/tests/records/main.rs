@@ -19,8 +19,7 @@ use plane::{Plane, PlaneOptions};
 
 /// Everything that a dump holds.
 fn records(dump: &Path) -> Vec<StoredRecord> {
-    let found =
-        scan(vec![Input::Path(dump.to_owned())], &InputLimits::default(), None, Some);
+    let found = scan(vec![Input::Path(dump.to_owned())], &InputLimits::default(), None, Some);
     assert!(found.faults.is_empty(), "{:?}", found.faults);
     found.items
 }
@@ -36,17 +35,18 @@ async fn records_of_real_helm() {
 
     every_state(&stored);
     same_bytes(&stored);
+    newer_fields(&stored);
 
     let mut comparison = Comparison::new(&helm);
     let per_namespace = |namespace: &str| dump::of_namespace(&plane, folder.path(), namespace);
     for (namespace, names) in &releases {
         let files = per_namespace(namespace);
         for name in names {
-            comparison.release(namespace, name, &[
-                Origin::Live,
-                Origin::Dump(files.yaml.clone()),
-                Origin::Dump(files.json.clone()),
-            ]);
+            comparison.release(
+                namespace,
+                name,
+                &[Origin::Live, Origin::Dump(files.yaml.clone()), Origin::Dump(files.json.clone())],
+            );
         }
         comparison.list(Some(namespace), &[Origin::Live, Origin::Dump(files.yaml.clone())]);
     }
@@ -62,9 +62,7 @@ async fn records_of_real_helm() {
 fn every_state(stored: &[StoredRecord]) {
     let summaries: Vec<Summary> = stored
         .iter()
-        .map(|record| {
-            Summary::from_json(&record.decode(&CodecLimits::default()).unwrap()).unwrap()
-        })
+        .map(|record| Summary::from_json(&record.decode(&CodecLimits::default()).unwrap()).unwrap())
         .collect();
     for status in Status::ALL {
         assert!(summaries.iter().any(|summary| summary.info.status() == status), "no {status}");
@@ -92,6 +90,27 @@ fn same_bytes(stored: &[StoredRecord]) {
     }
 }
 
+/// Records of Helm 4 keep what Helm 3 does not know, also when their status changes.
+fn newer_fields(stored: &[StoredRecord]) {
+    let newer = stored.iter().filter(|record| record.namespace == "four");
+    let (mut applied, mut rolled_back) = (0, 0);
+    for record in newer {
+        let json = record.decode(&CodecLimits::default()).unwrap();
+        let mut changed = Record::from_json(&json).unwrap();
+        assert_eq!(changed.object().get("apply_method"), Some("\"ssa\""), "{}", record.title());
+        applied += 1;
+        changed.set_status(&Status::Superseded, "by ours").unwrap();
+        let again = changed.to_json();
+        assert!(again.ends_with(r#","apply_method":"ssa"}"#), "{}", record.title());
+        let mark = r#""rollback_revision":1"#;
+        rolled_back += usize::from(json.contains(mark));
+        assert_eq!(json.contains(mark), again.contains(mark), "{}", record.title());
+    }
+    if made::has_helm4() {
+        assert!(applied >= 4 && rolled_back == 1, "{applied} records of Helm 4, {rolled_back}");
+    }
+}
+
 /// Records that ours wrote, on another server: Helm says the same of them as of its own.
 async fn read_by_helm(theirs: &made::Helm, stored: &[StoredRecord], releases: &made::Releases) {
     let plane = or_skip(Plane::start(PlaneOptions::default()).await).unwrap();
@@ -111,10 +130,10 @@ async fn read_by_helm(theirs: &made::Helm, stored: &[StoredRecord], releases: &m
     for (namespace, names) in releases {
         for name in names {
             let driver = made::driver_of(namespace);
-            for words in
-                [&["history"][..], &["status"], &["status", "-o", "json"], &["get", "all"]]
+            for words in [&["history"][..], &["status"], &["status", "-o", "json"], &["get", "all"]]
             {
-                let words: Vec<&str> = words.iter().copied().chain([&**name, "-n", namespace]).collect();
+                let words: Vec<&str> =
+                    words.iter().copied().chain([&**name, "-n", namespace]).collect();
                 cases.push(Case::new(&words).driver(driver));
             }
         }
