@@ -15,8 +15,8 @@ use super::compare::Case;
 pub(super) type Releases = BTreeMap<String, Vec<String>>;
 
 /// Charts of other tests that a server takes.
-const OTHERS: [&str; 8] =
-    ["ignore", "kube-version", "library", "links", "override", "schema", "subcharts", "tpl"];
+const OTHERS: [&str; 7] =
+    ["ignore", "kube-version", "library", "links", "schema", "subcharts", "tpl"];
 
 /// Real Helm and kubectl on one plane.
 pub(super) struct Helm {
@@ -124,6 +124,7 @@ fn split(words: &str) -> Vec<&str> {
 pub(super) fn releases(helm: &Helm) -> Releases {
     let mut all = Releases::new();
     all.insert("plain".to_owned(), plain(helm));
+    all.insert("others".to_owned(), others(helm));
     all.insert("states".to_owned(), states(helm));
     all.insert("maps".to_owned(), maps(helm));
     match cilium() {
@@ -153,14 +154,24 @@ fn own(chart: &str) -> String {
     repository().join("tests/conformance/records/charts").join(chart).display().to_string()
 }
 
+fn other(chart: &str) -> String {
+    repository().join("tests/charts").join(chart).join("chart").display().to_string()
+}
+
+/// Charts that other tests render.
+fn others(helm: &Helm) -> Vec<String> {
+    let names = OTHERS.map(|chart| format!("o-{chart}"));
+    for (name, chart) in names.iter().zip(OTHERS) {
+        helm.good(&format!("install {name} {} -n others --create-namespace", other(chart)));
+    }
+    names.to_vec()
+}
+
 /// Charts of every make, with several revisions.
 fn plain(helm: &Helm) -> Vec<String> {
     let mut names = Vec::new();
     let owned = ["bare", "numbers", "files", "family", "clusterwide", "many"].map(own);
-    let others = OTHERS.map(|chart| {
-        repository().join("tests/charts").join(chart).join("chart").display().to_string()
-    });
-    for (index, chart) in owned.iter().chain(&others).enumerate() {
+    for (index, chart) in owned.iter().chain([&other("override")]).enumerate() {
         let name = format!("p{index:02}");
         helm.good(&format!("install {name} {chart} -n plain --create-namespace"));
         names.push(name);
@@ -173,7 +184,7 @@ fn plain(helm: &Helm) -> Vec<String> {
         &[("TZ", "Europe/Berlin")],
     );
     for revision in 2..=6 {
-        let values = format!("replicas={revision},languages.emoji=🚀{revision},api=null");
+        let values = format!("replicas={revision},languages.emoji=🚀{revision},api.endpoint=null");
         helm.change(
             true,
             &[
