@@ -20,7 +20,7 @@ use crate::output::{Output, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  kubectl get secrets -A -o yaml | ichor release show web
+  kubectl get secrets -A -o yaml | ichor release show web --from -
   ichor release show web --revision 3 --brief --from dump.yaml
   ichor release show web --output json --show-secrets --from dump.yaml";
 

@@ -19,7 +19,7 @@ use crate::output::{Output, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  kubectl get secrets,configmaps -A -o yaml | ichor release verify
+  kubectl get secrets,configmaps -A -o yaml | ichor release verify --from -
   ichor release verify --kube-version 1.36 --from dump.yaml
   ichor release verify --rerender --output json --from backup.tar.gz
 
