@@ -55,9 +55,6 @@ pub(crate) struct Arguments {
     /// Pending releases
     #[arg(long)]
     pending: bool,
-    /// All namespaces that the input holds: the default
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
     /// Maximum number of releases; 0 is all
     #[arg(
         short,
@@ -115,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         "" => None,
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
-    let mut releases = arguments.source.list(context);
+    let mut releases = arguments.source.list(context)?;
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));
     let states = arguments.states();

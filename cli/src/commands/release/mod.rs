@@ -6,6 +6,8 @@ mod export;
 mod get;
 mod history;
 mod list;
+#[cfg(feature = "network")]
+mod live;
 mod selector;
 mod show;
 mod source;
