@@ -130,11 +130,8 @@ impl SourceFlags {
                 )));
             }
         };
-        let namespace = if self.all_namespaces {
-            String::new()
-        } else {
-            self.cluster.namespace(environment)
-        };
+        let namespace =
+            if self.all_namespaces { String::new() } else { self.cluster.namespace(environment) };
         let storage = driver.storage();
         LiveInput::open(&self.cluster, environment, storage, &namespace, ask).map(Opened::Live)
     }
@@ -152,6 +149,17 @@ impl SourceFlags {
         #[cfg(not(feature = "network"))]
         let flags = &self.cluster;
         flags.namespace.as_ref()
+    }
+
+    /// Whether records come from a cluster.
+    pub(super) const fn is_live(&self) -> bool {
+        self.from.is_empty()
+    }
+
+    /// The cluster that the flags name.
+    #[cfg(feature = "network")]
+    pub(super) const fn cluster(&self) -> &ClusterFlags {
+        &self.cluster
     }
 
     /// The same bounds on one file.
