@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::input::{Input, InputLimits, scan};
 use helm_rs::release::verify::{
-    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, undecodable, verify,
+    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, undecodable,
+    verify_beside,
 };
 use helm_rs::release::{CodecLimits, encode};
 use helm_rs::render::time::{Time, Zone};
@@ -202,7 +203,7 @@ fn findings(case: &Case) -> Vec<Finding> {
     if let Some(live) = &case.live {
         findings.extend(expected(&records).iter().filter_map(|object| compare_live(object, live)));
     }
-    findings.extend(verify(records));
+    findings.extend(verify_beside(records, &findings.clone()));
     findings
 }
 
@@ -269,8 +270,13 @@ fn pair(code: Code) -> (Case, Case) {
         ),
         Code::RevisionGap => (
             [record("web", 1, "superseded"), record("web", 3, "deployed")].into(),
-            // Helm's history limit prunes at the beginning.
-            [record("web", 7, "superseded"), record("web", 8, "deployed")].into(),
+            // Helm's history limit prunes at the beginning, and a broken record is not missing.
+            [
+                record("web", 7, "superseded"),
+                record("web", 8, "superseded").stored("AAAA".to_owned()),
+                record("web", 9, "deployed"),
+            ]
+            .into(),
         ),
         // 786,432 bytes of JSON are 1 MiB of base64.
         Code::SizeOver => ([deployed().size(786_433)].into(), [deployed().size(786_432)].into()),

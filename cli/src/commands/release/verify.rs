@@ -7,7 +7,7 @@ use clap::Args;
 use goyaml::Value;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::verify::{
-    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify,
+    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify_beside,
 };
 
 use super::source::SourceFlags;
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     if arguments.live || arguments.source.is_live() {
         findings = live_findings(&audited.records, &arguments.source, context)?;
     }
-    findings.extend(verify(audited.records));
+    findings.extend(verify_beside(audited.records, &audited.findings));
     findings.extend(audited.findings);
     sort(&mut findings);
     let mut fields = vec![

@@ -19,7 +19,7 @@ pub use code::{Code, Severity};
 pub use live::{Expected, Live, compare_live, expected, look};
 pub use record::{Audited, audit, undecodable};
 pub use rerender::{Interrupt, Rerender, Rerendered, Verdict, rerender};
-pub use together::verify;
+pub use together::{verify, verify_beside};
 
 use crate::capabilities::KubeVersion;
 
