@@ -253,12 +253,26 @@ fn structured(finding: &Finding) -> Value {
 fn table(findings: &[Finding], renders: &[Render], count: usize) -> String {
     let mut out: String = findings.iter().flat_map(line).collect();
     out.extend(renders.iter().map(Render::lines));
+    let mut out = printable(&out);
     let records = if count == 1 { "record" } else { "records" };
     out.push_str(&match findings.len() {
         0 => format!("{count} {records}, no findings\n"),
         1 => format!("{count} {records}, 1 finding\n"),
         found => format!("{count} {records}, {found} findings\n"),
     });
+    out
+}
+
+/// Broken records are what this is about: what they hold must not reach a terminal as commands.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
     out
 }
 

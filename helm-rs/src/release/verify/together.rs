@@ -39,6 +39,8 @@ pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Find
         }
     }
     sort(&mut findings);
+    // An object that is in a manifest three times is reported once.
+    findings.dedup();
     findings
 }
 
