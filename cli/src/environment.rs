@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use helm_rs::gotext;
+use helm_rs::render::time::Zone;
 
 /// Environment variables, directories, clock and standard input, as the program sees them.
 ///
@@ -98,6 +99,17 @@ impl Environment {
         self.now.unwrap_or_else(SystemTime::now)
     }
 
+    /// The local time zone: `TZ` as a name, else the machine's, as in Go.
+    pub(crate) fn zone(&self) -> Zone {
+        let zone = match self.text("TZ") {
+            Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
+            None => std::fs::read("/etc/localtime")
+                .ok()
+                .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
+        };
+        zone.unwrap_or_else(Zone::utc).as_local()
+    }
+
     /// All of standard input, up to `limit` bytes.
     pub(crate) fn read_input(&self, limit: u64) -> io::Result<Vec<u8>> {
         if let Some(input) = &self.input {
@@ -106,6 +118,14 @@ impl Environment {
         let mut input = Vec::new();
         io::stdin().lock().take(limit).read_to_end(&mut input)?;
         Ok(input)
+    }
+
+    /// Standard input as a stream.
+    pub(crate) fn input(&self) -> Box<dyn Read> {
+        match &self.input {
+            Some(input) => Box::new(io::Cursor::new(input.clone())),
+            None => Box::new(io::stdin()),
+        }
     }
 
     /// Whether standard error is a terminal.

@@ -22,6 +22,8 @@ pub struct Options {
     pub namespace: String,
     /// Whether templates see an upgrade instead of an installation.
     pub is_upgrade: bool,
+    /// The revision that templates see; 0 stands for the first one.
+    pub revision: i64,
     /// The cluster that templates see.
     pub capabilities: Capabilities,
     /// Values are not checked against `values.schema.json`.
@@ -125,7 +127,7 @@ pub fn template(
     let release = Release {
         name: options.release_name.clone(),
         namespace: options.namespace.clone(),
-        revision: 1,
+        revision: options.revision.max(1),
         is_upgrade: options.is_upgrade,
         is_install: !options.is_upgrade,
     };

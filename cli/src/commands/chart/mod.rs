@@ -1,9 +1,9 @@
 //! `ichor chart`: charts, offline.
 
 mod lint;
-mod options;
+pub(crate) mod options;
 mod pull;
-mod render;
+pub(crate) mod render;
 mod show;
 mod template;
 

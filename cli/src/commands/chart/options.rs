@@ -106,13 +106,13 @@ fn read_file(path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
 pub(crate) struct NamespaceFlags {
     /// Namespace of the release
     #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Kubeconfig file to take the namespace from
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    kubeconfig: Option<String>,
+    pub(crate) kubeconfig: Option<String>,
     /// Context in the kubeconfig
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
-    kube_context: Option<String>,
+    #[arg(long, visible_alias = "context", value_name = "NAME", hide_short_help = true)]
+    pub(crate) kube_context: Option<String>,
 }
 
 impl NamespaceFlags {

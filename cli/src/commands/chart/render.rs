@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 use helm_rs::name::NameError;
 use helm_rs::render::host::{Clock, Host, Randomness, Reading};
-use helm_rs::render::time::Zone;
 use helm_rs::render::{Engine, EngineOptions, RenderLimits};
 
 use crate::commands::Context;
@@ -51,7 +50,29 @@ impl RenderFlags {
             Some(text) => Clock::Fixed(moment(text)?),
             None => running_clock(environment.clone()),
         };
-        let mut host = Host::new(randomness, clock, local_zone(environment));
+        Ok(self.host_of(randomness, clock, environment))
+    }
+
+    /// A world with other randomness and another time of day, to tell what depends on them.
+    pub(crate) fn other_host(&self, environment: &Environment) -> Result<Host, CommandError> {
+        const LATER: i64 = 100_000_000;
+        let randomness = match self.seed {
+            Some(seed) => Randomness::Seed(seed.wrapping_add(1)),
+            None => Randomness::Entropy(entropy()?),
+        };
+        let now = match &self.now {
+            Some(text) => moment(text)?.seconds,
+            None => environment
+                .now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or_default()),
+        };
+        let clock = Clock::Fixed(Reading::at(now.saturating_add(LATER), 0));
+        Ok(self.host_of(randomness, clock, environment))
+    }
+
+    fn host_of(&self, randomness: Randomness, clock: Clock, environment: &Environment) -> Host {
+        let mut host = Host::new(randomness, clock, environment.zone());
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
             host.engine.resolver = Some(Box::new(addresses));
@@ -60,19 +81,8 @@ impl RenderFlags {
         if let Some(deadline) = Instant::now().checked_add(Duration::from_secs(self.max_time)) {
             host.engine.interrupted = Some(Box::new(move || Instant::now() >= deadline));
         }
-        Ok(host)
+        host
     }
-}
-
-/// The time zone that `date` uses: `TZ` as a name, else the machine's, as in Go.
-fn local_zone(environment: &Environment) -> Zone {
-    let zone = match environment.text("TZ") {
-        Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
-        None => std::fs::read("/etc/localtime")
-            .ok()
-            .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
-    };
-    zone.unwrap_or_else(Zone::utc).as_local()
 }
 
 fn entropy() -> Result<[u8; 32], CommandError> {

@@ -242,6 +242,7 @@ pub(crate) fn run(
         release_name,
         namespace: arguments.namespace.namespace(context.environment),
         is_upgrade: arguments.is_upgrade,
+        revision: 1,
         capabilities,
         skip_schema_validation: arguments.skip_schema_validation,
         subchart_notes: arguments.ignored.render_subchart_notes,
