@@ -1,6 +1,6 @@
 //! Records and dumps that are broken in every layer: an error says where, the other records of
 //! the same dump are still there, and nothing panics.
-#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
 use std::io::{Cursor, Write as _};
 
