@@ -235,7 +235,8 @@ fn release_scalar(text: &[u8]) -> Option<std::ops::Range<usize>> {
         let rest = text.get(start..)?;
         let size = rest.find_byte(b'\n').unwrap_or(rest.len());
         let value = rest.get(..size)?;
-        let plain = value.first()?.is_ascii_alphabetic() && value.iter().all(is_base64_byte);
+        let plain =
+            value.first()?.is_ascii_alphabetic() && value.iter().copied().all(is_base64_byte);
         (size >= LONG && plain).then_some(start..start + size)
     })
 }
@@ -341,9 +342,9 @@ fn bare(place: String, text: &[u8]) -> StoredRecord {
 pub(super) fn is_base64(text: &[u8]) -> bool {
     let start = text.get(..64).unwrap_or(text);
     !start.is_empty()
-        && start.iter().all(|byte| is_base64_byte(byte) || matches!(byte, b'\n' | b'\r'))
+        && start.iter().all(|&byte| is_base64_byte(byte) || matches!(byte, b'\n' | b'\r'))
 }
 
-const fn is_base64_byte(byte: &u8) -> bool {
+const fn is_base64_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }

@@ -113,13 +113,11 @@ impl<'a> Comparison<'a> {
             &["-a", "-l", "!team,status notin (failed)", "-o", "json"],
         ];
         let scope = namespace.map_or_else(|| vec!["-A"], |namespace| vec!["-n", namespace]);
-        let drivers: &[&str] = if namespace.is_some() { &[""] } else { &["secret", "configmap"] };
-        for &driver in drivers {
-            let driver = match driver {
-                "" => namespace.map_or("secret", driver_of),
-                driver if driver == "secret" => "secret",
-                _ => "configmap",
-            };
+        let drivers = match namespace {
+            Some(namespace) => vec![driver_of(namespace)],
+            None => vec!["secret", "configmap"],
+        };
+        for driver in drivers {
             for (index, flags) in flags.iter().enumerate() {
                 let words: Vec<&str> = ["list"]
                     .into_iter()
