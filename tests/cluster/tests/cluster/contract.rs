@@ -97,7 +97,13 @@ fn masked(object: &Value) -> Value {
     let mut object = object.clone();
     let workload = matches!(
         Kind::of(&object).kind.as_str(),
-        "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CustomResourceDefinition"
+        "Deployment"
+            | "DaemonSet"
+            | "CronJob"
+            | "CustomResourceDefinition"
+            | "HorizontalPodAutoscaler"
+            | "PodDisruptionBudget"
+            | "PersistentVolumeClaim"
     );
     if let Some(fields) = object.as_object_mut()
         && workload
@@ -105,8 +111,13 @@ fn masked(object: &Value) -> Value {
         // Controllers are at work on a real server.
         fields.remove("status");
     }
+    let claim = Kind::of(&object).kind == "PersistentVolumeClaim";
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        if claim {
+            // An admission plugin's, which is not simulated.
+            metadata.remove("finalizers");
+        }
         for (field, mask) in [
             ("resourceVersion", "VERSION"),
             ("creationTimestamp", "TIME"),
@@ -460,7 +471,6 @@ async fn generations(run: &mut Run<'_>) {
 }
 
 async fn custom(run: &mut Run<'_>, group: &str) {
-    run.masks.push((group.to_owned(), "GROUP".to_owned()));
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -646,25 +656,39 @@ async fn script(cluster: &dyn Cluster, namespace: &str) -> Vec<String> {
     run.lines
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn memory_answers_as_a_server_does() {
-    let Some((cluster, namespace)) = namespace("contract").await else { return };
-    let live = live(&cluster.kubeconfig()).await;
-    let real = script(&live, &namespace.name).await;
-    let memory = memory(&namespace.name);
-    let simulated = script(&memory, &namespace.name).await;
+/// What a real server answered; made by a run with `ICHOR_BLESS=1`.
+fn golden() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contract.txt")
+}
+
+#[track_caller]
+fn compare(who: &str, lines: &[String]) {
+    let expected = std::fs::read_to_string(golden()).unwrap();
+    let expected: Vec<&str> = expected.lines().collect();
     let mut differences = Vec::new();
-    for (index, (real, simulated)) in real.iter().zip(&simulated).enumerate() {
-        if real != simulated {
-            differences.push(format!("{index}\n  server {real}\n  memory {simulated}"));
+    for (index, (expected, found)) in expected.iter().zip(lines).enumerate() {
+        if expected != found {
+            differences.push(format!("{}\n  expected {expected}\n  {who} {found}", index + 1));
         }
     }
-    assert!(
-        differences.is_empty(),
-        "{} of {}:\n{}",
-        differences.len(),
-        real.len(),
-        differences.join("\n")
-    );
-    assert_eq!(real.len(), simulated.len());
+    let (count, all) = (differences.len(), expected.len());
+    assert!(differences.is_empty(), "{count} of {all}:\n{}", differences.join("\n"));
+    assert_eq!(all, lines.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server_answers_so() {
+    let Some((cluster, namespace)) = namespace("contract").await else { return };
+    let live = live(&cluster.kubeconfig()).await;
+    let lines = script(&live, &namespace.name).await;
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(golden(), format!("{}\n", lines.join("\n"))).unwrap();
+    }
+    compare("server", &lines);
+}
+
+#[tokio::test]
+async fn memory_answers_as_a_server_does() {
+    let memory = memory("contract-namespace");
+    compare("memory", &script(&memory, "contract-namespace").await);
 }
