@@ -316,11 +316,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let page = run.cluster.list(&maps, &query).await.unwrap();
-        run.say(format!(
-            "{labels} {fields} {limit}: {} and more: {}",
-            page.items.len(),
-            !page.next.is_empty()
-        ));
+        run.say(format!("{labels} {fields} {limit}: {} in a page", page.items.len()));
         let all = list_all(run.cluster, &maps, &query).await.unwrap();
         let names: Vec<_> = all
             .items
@@ -435,7 +431,7 @@ async fn generations(run: &mut Run<'_>) {
     for object in [
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
-            "spec": { "selector": { "a": "b" }, "ports": [{ "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
+            "spec": { "selector": { "a": "b" }, "ports": [{ "name": "w", "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
         }),
         json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "secret" },
@@ -525,13 +521,9 @@ async fn custom(run: &mut Run<'_>, group: &str) {
     let versions = run.cluster.discovery(false).await.unwrap();
     let target = Target::new(versions.resource(&beta).unwrap(), run.namespace, "w");
     run.get("another version", &target).await;
-    let definitions = run.target(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        &format!("widgets.{group}"),
-    );
-    let definitions = definitions.await;
-    run.cluster.delete(&definitions, &DeleteOptions::default()).await.unwrap();
+    let name = format!("widgets.{group}");
+    let definition = run.target("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name).await;
+    run.cluster.delete(&definition, &DeleteOptions::default()).await.unwrap();
 }
 
 async fn watches(run: &mut Run<'_>) {
@@ -678,7 +670,7 @@ fn compare(who: &str, lines: &[String]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_server_answers_so() {
-    let Some((cluster, namespace)) = namespace("contract").await else { return };
+    let Some((cluster, namespace)) = namespace("contract-run").await else { return };
     let live = live(&cluster.kubeconfig()).await;
     let lines = script(&live, &namespace.name).await;
     if std::env::var_os("ICHOR_BLESS").is_some() {
@@ -689,6 +681,6 @@ async fn a_real_server_answers_so() {
 
 #[tokio::test]
 async fn memory_answers_as_a_server_does() {
-    let memory = memory("contract-namespace");
-    compare("memory", &script(&memory, "contract-namespace").await);
+    let memory = memory("in-memory");
+    compare("memory", &script(&memory, "in-memory").await);
 }

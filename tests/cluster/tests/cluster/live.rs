@@ -156,9 +156,8 @@ async fn transport_failures_read_as_gos() {
 
     // The right server without its CA.
     let folder = std::env::temp_dir().join(format!("ichor-ca-{}", std::process::id()));
-    let mut connection = Connection::kubeconfig(cluster.kubeconfig());
     if let Ok(plane) = cluster.plane() {
-        connection = Connection::default();
+        let mut connection = Connection::default();
         connection.server = Some(plane.url());
         connection.token = Some(plane.identities().admin.token.clone());
         let live = Live::connect(&connection, options()).await.unwrap();
@@ -181,7 +180,7 @@ async fn transport_failures_read_as_gos() {
         error.to_string(),
         format!("stat {}: no such file or directory", folder.join("missing").display())
     );
-    connection = Connection::kubeconfig(cluster.kubeconfig());
+    let mut connection = Connection::kubeconfig(cluster.kubeconfig());
     connection.context = Some("nope".to_owned());
     let error = Live::connect(&connection, options()).await.map(drop).unwrap_err();
     assert_eq!(error.to_string(), "context \"nope\" does not exist");
