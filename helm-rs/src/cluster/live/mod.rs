@@ -11,8 +11,10 @@
 mod answer;
 mod clock;
 mod connection;
+mod credentials;
 mod discover;
 mod path;
+mod problem;
 mod retry;
 mod reviews;
 mod send;
@@ -92,7 +94,7 @@ struct OpenApi {
 }
 
 impl Live {
-    /// Prepares a client; nothing is sent yet, but credential plugins may run.
+    /// Prepares a client; nothing is sent yet, and no credential plugin runs.
     ///
     /// # Errors
     /// [`ClusterError::Configuration`] when kubeconfig, certificates or credentials are not good.
@@ -102,7 +104,7 @@ impl Live {
     ) -> Result<Self, ClusterError> {
         let config = connection.config(&options).await?;
         Ok(Self {
-            sender: Sender::new(config, options).await?,
+            sender: Sender::new(config, options),
             discovery: tokio::sync::Mutex::new(None),
             openapi: tokio::sync::Mutex::new(OpenApi::default()),
         })
@@ -257,8 +259,11 @@ impl Cluster for Live {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>> {
-        Box::pin(async move { watch::start(&self.sender, resource, query).await })
+    ) -> Reply<'a, Box<dyn Watch + 'a>> {
+        Box::pin(async move {
+            let watch: Box<dyn Watch + 'a> = watch::start(&self.sender, resource, query).await?;
+            Ok(watch)
+        })
     }
 
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
@@ -286,7 +291,9 @@ impl Cluster for Live {
     }
 
     fn server_version(&self) -> Reply<'_, ServerVersion> {
-        Box::pin(async move { self.sender.send(&Call::get("/version".to_owned())).await?.parse() })
+        Box::pin(
+            async move { self.sender.send(&Call::get("/version".to_owned()).raw()).await?.parse() },
+        )
     }
 
     fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {
