@@ -160,19 +160,43 @@ pub async fn plan(
     warnings: &mut Vec<Warning>,
 ) -> Result<Plan, ActionError> {
     let version = session.reach().await?;
-    let (draft, release) = match options {
-        PlanOptions::Install(options) => {
-            let draft =
-                install_draft(session, chart, values, options, version, host, warnings).await?;
-            (draft, &options.release)
-        }
-        PlanOptions::Upgrade(options) => {
-            let draft =
-                upgrade_draft(session, chart, values, options, version, host, warnings).await?;
-            (draft, &options.release)
-        }
+    let (draft, action, release) = match options {
+        PlanOptions::Install(options) => (
+            install_draft(session, chart, values, options, version, host, warnings).await,
+            "install",
+            &options.release,
+        ),
+        PlanOptions::Upgrade(options) => (
+            upgrade_draft(session, chart, values, options, version, host, warnings).await,
+            "upgrade",
+            &options.release,
+        ),
     };
-    finish(session, draft, release).await
+    match draft {
+        Ok(draft) => finish(session, draft, release).await,
+        Err(ActionError::Storage(error))
+            if error.cluster().is_some_and(|error| error.kind() == ErrorKind::Forbidden) =>
+        {
+            // The records cannot be read: which revision is live is not known.
+            let list = Right::any("list", "", record_resource(session), &release.namespace);
+            Ok(Plan {
+                action,
+                release: release.name.clone(),
+                namespace: release.namespace.clone(),
+                revision: 0,
+                objects: Vec::new(),
+                hooks: Vec::new(),
+                rights: vec![list.clone()],
+                missing: vec![list],
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The resource that holds records.
+fn record_resource(session: &Session<'_>) -> &'static str {
+    if session.driver.name() == "ConfigMap" { "configmaps" } else { "secrets" }
 }
 
 /// Options under which rendering looks at the cluster but no hook is refused.
@@ -475,7 +499,7 @@ async fn finish(
 
 /// What the records need.
 fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions) -> Vec<Right> {
-    let plural = if session.driver.name() == "ConfigMap" { "configmaps" } else { "secrets" };
+    let plural = record_resource(session);
     let namespace = &release.namespace;
     let key = |revision: &i64| crate::release::storage::record_key(&release.name, *revision);
     let mut rights = vec![
