@@ -61,6 +61,8 @@ fn is_servers_own(object: &Value) -> bool {
             text(object, "/metadata/name"),
             "kube-root-ca.crt" | "extension-apiserver-authentication" | "cluster-info"
         ),
+        // Those of Services name pods.
+        "Endpoints" if object.pointer("/metadata/labels/endpoints.kubernetes.io~1managed-by").is_some() => true,
         "Service" | "Endpoints" => namespace == "default" && text(object, "/metadata/name") == "kubernetes",
         _ => false,
     }
