@@ -107,7 +107,7 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "--set", "replicas=-1"]);
     run(&["upgrade", "web", &web, "--reset-values"]);
     run(&["upgrade", "web", &web, "--wait", "--timeout", "30s"]);
-    run(&["upgrade", "web", &web, "--wait", "--timeout", "1s", "--set", "image=registry.example/web:9"]);
+    run(&["upgrade", "web", &web, "--wait", "--timeout", "3s", "--set", "health=unready"]);
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
 }
