@@ -255,8 +255,11 @@ impl Cluster for Live {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>> {
-        Box::pin(async move { watch::start(&self.sender, resource, query).await })
+    ) -> Reply<'a, Box<dyn Watch + 'a>> {
+        Box::pin(async move {
+            let watch: Box<dyn Watch + 'a> = watch::start(&self.sender, resource, query).await?;
+            Ok(watch)
+        })
     }
 
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
