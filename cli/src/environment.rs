@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use helm_rs::gotext;
+use helm_rs::render::time::Zone;
 
 /// Environment variables, directories, clock and standard input, as the program sees them.
 ///
@@ -89,6 +90,17 @@ impl Environment {
     /// The time of day.
     pub(crate) fn now(&self) -> SystemTime {
         self.now.unwrap_or_else(SystemTime::now)
+    }
+
+    /// The local time zone: `TZ` as a name, else the machine's, as in Go.
+    pub(crate) fn zone(&self) -> Zone {
+        let zone = match self.text("TZ") {
+            Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
+            None => std::fs::read("/etc/localtime")
+                .ok()
+                .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
+        };
+        zone.unwrap_or_else(Zone::utc).as_local()
     }
 
     /// All of standard input, up to `limit` bytes.

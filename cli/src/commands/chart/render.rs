@@ -5,7 +5,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use helm_rs::render::host::{Clock, Host, Randomness, Reading};
-use helm_rs::render::time::Zone;
 use helm_rs::render::{Engine, EngineOptions, RenderLimits};
 
 use crate::commands::Context;
@@ -71,7 +70,7 @@ impl RenderFlags {
     }
 
     fn host_of(&self, randomness: Randomness, clock: Clock, environment: &Environment) -> Host {
-        let mut host = Host::new(randomness, clock, local_zone(environment));
+        let mut host = Host::new(randomness, clock, environment.zone());
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
             host.engine.resolver = Some(Box::new(addresses));
@@ -82,17 +81,6 @@ impl RenderFlags {
         }
         host
     }
-}
-
-/// The time zone that `date` uses: `TZ` as a name, else the machine's, as in Go.
-fn local_zone(environment: &Environment) -> Zone {
-    let zone = match environment.text("TZ") {
-        Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
-        None => std::fs::read("/etc/localtime")
-            .ok()
-            .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
-    };
-    zone.unwrap_or_else(Zone::utc).as_local()
 }
 
 fn entropy() -> Result<[u8; 32], CommandError> {

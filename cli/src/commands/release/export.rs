@@ -11,7 +11,7 @@ use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export};
 
 use super::chart::write_new;
-use super::source::SourceFlags;
+use super::source::{Ask, SourceFlags};
 use super::time;
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -86,6 +86,14 @@ impl Arguments {
         }
     }
 
+    /// What to ask a server for.
+    fn ask(&self) -> Ask<'_> {
+        match self.releases.as_slice() {
+            [name] => Ask { name: Some(name), revision: self.revision },
+            _ => Ask::default(),
+        }
+    }
+
     fn wants_name(&self, name: &str) -> bool {
         self.releases.is_empty() || self.releases.iter().any(|release| release == name)
     }
@@ -103,18 +111,18 @@ impl Arguments {
         &self,
         context: &mut Context<'_>,
         make: impl Fn(&StoredRecord, &Summary, &str) -> Result<T, String> + Sync,
-    ) -> (Vec<T>, usize) {
+    ) -> Result<(Vec<T>, usize), CommandError> {
         let wanted =
             |record: &StoredRecord| record.release_name().is_none_or(|name| self.wants_name(name));
-        let (made, failed) = self.source.read_counted(context, wanted, |stored, json| {
+        let (made, failed) = self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
             let summary =
                 Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
             if !self.wants(&stored, &summary) {
                 return Ok(None);
             }
             make(&stored, &summary, &json).map(Some)
-        });
-        (made.into_iter().flatten().collect(), failed)
+        })?;
+        Ok((made.into_iter().flatten().collect(), failed))
     }
 }
 
@@ -123,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let (lines, failed) = arguments.each(context, |stored, summary, _| {
             let line = goyaml::json::to_json(&summary_value(stored, summary));
             line.map_err(|error| error.to_string())
-        });
+        })?;
         for line in &lines {
             context.ui.result(line)?;
             context.ui.result("\n")?;
@@ -162,7 +170,7 @@ fn records(
             None => Some(text),
         };
         Ok(((exported.namespace, exported.name), text))
-    });
+    })?;
     let mut names = BTreeSet::new();
     for (name, _) in &made {
         if !names.insert(name) {

@@ -9,6 +9,8 @@ mod history;
 mod install;
 mod list;
 #[cfg(feature = "network")]
+mod live;
+#[cfg(feature = "network")]
 mod plan;
 #[cfg(feature = "network")]
 mod repair;

@@ -70,7 +70,7 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let question = arguments.question(context)?;
-    let audited = arguments.source.audit(&question, context);
+    let audited = arguments.source.audit(&question, context)?;
     let count = audited.records.len();
     let mut renders: Vec<Render> = audited.records.iter().filter_map(Render::of).collect();
     renders.sort_by(|a, b| a.subject.cmp(&b.subject));

@@ -16,6 +16,7 @@ mod path;
 mod retry;
 mod reviews;
 mod send;
+mod stream;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use super::{
 pub use clock::SystemClock;
 pub use connection::{Connection, InCluster};
 pub use retry::RetryPolicy;
+pub use stream::BodyStream;
 
 use path::Query;
 use retry::{Call, Repeat};
