@@ -271,3 +271,32 @@ pub(super) fn merge_labels(last: &Labels, wanted: &Labels) -> Labels {
     labels.retain(|_, value| value != "null");
     labels
 }
+
+/// What `helm template --validate` checks of a rendered chart on a cluster: every object is of a
+/// kind that the server knows, and none is in the way.
+///
+/// # Errors
+/// [`ActionError`]
+pub async fn validate(
+    session: &Session<'_>,
+    manifest: &[u8],
+    release: &ReleaseOptions,
+    is_upgrade: bool,
+) -> Result<(), ActionError> {
+    let discovery = session.discover(false).await?;
+    let items = prepare::objects(
+        &discovery,
+        manifest,
+        release,
+        !release.disable_validation,
+        "unable to build kubernetes objects from release manifest",
+    )?;
+    if is_upgrade {
+        return Ok(());
+    }
+    let owner = (release.name.as_str(), release.namespace.as_str());
+    prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
+        .await
+        .map(drop)
+        .map_err(|source| ActionError::Conflict { action: "install", source })
+}

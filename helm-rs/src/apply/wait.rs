@@ -18,7 +18,8 @@ use crate::cluster::{
     Clock, Cluster, ClusterError, ErrorKind, ListQuery, Resource, Target, list_all,
 };
 
-/// Time between two rounds. Helm's is two seconds.
+/// Time between two rounds at first and at most. Helm's is two seconds from the beginning.
+const FIRST_INTERVAL: Duration = Duration::from_millis(125);
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often a wait looks whether it is to end.
 const TICK: Duration = Duration::from_millis(250);
@@ -119,6 +120,7 @@ impl Waiter<'_> {
         let mut entries: Vec<Entry<'_>> = items.iter().filter_map(|item| self.entry(item)).collect();
         let mut reported = Vec::new();
         let mut looked: Option<Duration> = None;
+        let mut interval = FIRST_INTERVAL;
         loop {
             let first_look = entries.iter().all(|entry| !entry.ready);
             self.round(&mut entries).await?;
@@ -148,7 +150,8 @@ impl Waiter<'_> {
             if over {
                 return Err(WaitError::Deadline);
             }
-            self.pause().await?;
+            self.pause(interval).await?;
+            interval = (interval * 2).min(INTERVAL);
         }
     }
 
@@ -177,8 +180,8 @@ impl Waiter<'_> {
     }
 
     /// Waits for the next round, in slices.
-    async fn pause(&self) -> Result<(), WaitError> {
-        let end = self.clock.elapsed() + INTERVAL;
+    async fn pause(&self, interval: Duration) -> Result<(), WaitError> {
+        let end = self.clock.elapsed() + interval;
         loop {
             if self.cancel.is_cancelled() {
                 return Err(WaitError::Cancelled);

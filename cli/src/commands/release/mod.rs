@@ -26,7 +26,7 @@ mod upgrade;
 mod values;
 mod verify;
 #[cfg(feature = "network")]
-mod write;
+pub(crate) mod write;
 
 use clap::Subcommand;
 

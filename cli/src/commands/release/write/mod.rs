@@ -23,7 +23,7 @@ use crate::error::CommandError;
 use crate::flags;
 use crate::output::Output;
 
-pub(super) use session::{Heard, run};
+pub(crate) use session::{Heard, run};
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]
