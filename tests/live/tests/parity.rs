@@ -111,3 +111,39 @@ async fn flags_and_faults() {
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
 }
+
+/// Cilium 1.19.6, then 1.20.0, with three value sets.
+#[tokio::test(flavor = "multi_thread")]
+async fn cilium() {
+    for number in ["01", "02", "05"] {
+        let began = Instant::now();
+        let (Some(old), Some(new), Some(values)) = (
+            or_skip(plane::cilium::chart("1.19.6")),
+            or_skip(plane::cilium::chart("1.20.0")),
+            or_skip(plane::cilium::values(number)),
+        ) else {
+            return;
+        };
+        let (old, new) = (old.to_string_lossy(), new.to_string_lossy());
+        let values = values.to_string_lossy();
+        let Some((helm, ichor)) = sides().await else { return };
+        for side in [&helm, &ichor] {
+            plane::cilium::create_stubs(&side.plane.client().unwrap()).await.unwrap();
+        }
+        let mut faults = Vec::new();
+        let at = ["cilium", &*old, "-n", "kube-system", "-f", &*values];
+        both(&helm, &ichor, &[&["install"], &at[..]].concat(), &mut faults);
+        same_objects(&helm, &ichor, &format!("{number}: 1.19.6"), &mut faults);
+        let at = ["cilium", &*new, "-n", "kube-system", "-f", &*values];
+        both(&helm, &ichor, &[&["upgrade"], &at[..]].concat(), &mut faults);
+        same_objects(&helm, &ichor, &format!("{number}: 1.20.0"), &mut faults);
+        // Each goes on with what the other made.
+        let helm = Side { program: Program::Ichor, ..helm };
+        let ichor = Side { program: Program::Helm, ..ichor };
+        let at = ["cilium", &*new, "-n", "kube-system", "--reuse-values", "--set", "debug.enabled=true"];
+        both(&ichor, &helm, &[&["upgrade"], &at[..]].concat(), &mut faults);
+        same_objects(&ichor, &helm, &format!("{number}: each upgraded the other's"), &mut faults);
+        println!("{number}: {:.0} s", began.elapsed().as_secs_f64());
+        assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+    }
+}
