@@ -110,6 +110,8 @@ pub struct Plan {
     pub hooks: Vec<String>,
     /// The rights that the action needs.
     pub rights: Vec<Right>,
+    /// The namespaces that the action would create.
+    pub new_namespaces: BTreeSet<String>,
     /// Those that this identity lacks. When one of them keeps the plan from looking, `objects` is
     /// empty.
     pub missing: Vec<Right>,
@@ -187,6 +189,7 @@ pub async fn plan(
                 objects: Vec::new(),
                 hooks: Vec::new(),
                 rights: vec![list.clone()],
+                new_namespaces: BTreeSet::new(),
                 missing: vec![list],
             })
         }
@@ -405,6 +408,7 @@ async fn finish(
         objects: Vec::new(),
         hooks: draft.hooks.clone(),
         rights: Vec::new(),
+        new_namespaces: BTreeSet::new(),
         missing: Vec::new(),
     };
     // Looking needs rights too; without them nothing can be said.
@@ -494,6 +498,7 @@ async fn finish(
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
+    plan.new_namespaces = new_namespaces;
     Ok(plan)
 }
 

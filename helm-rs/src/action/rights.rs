@@ -210,11 +210,18 @@ pub(super) async fn missing(
 }
 
 /// The rights as RBAC objects: a ClusterRole for what has no namespace, a Role for each namespace,
-/// named after the release. Empty parts are left out.
-pub fn roles(release: &str, rights: &[Right]) -> Vec<Value> {
+/// named after the release. Empty parts are left out. What is needed in `new_namespaces`, which are
+/// not there yet, stands in the ClusterRole: a Role cannot be there before its namespace.
+pub fn roles(
+    release: &str,
+    rights: &[Right],
+    new_namespaces: &BTreeSet<String>,
+) -> Vec<Value> {
     let mut by_namespace: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
     for right in rights {
-        by_namespace.entry(right.namespace.as_str()).or_default().push(right);
+        let namespace = right.namespace.as_str();
+        let place = if new_namespaces.contains(namespace) { "" } else { namespace };
+        by_namespace.entry(place).or_default().push(right);
     }
     by_namespace
         .into_iter()

@@ -138,7 +138,7 @@ fn make(
 
 fn role_text(plan: &Plan) -> Result<String, CommandError> {
     let mut text = String::new();
-    for role in roles(&plan.release, &plan.rights) {
+    for role in roles(&plan.release, &plan.rights, &plan.new_namespaces) {
         let limits = goyaml::Limits::default();
         let value = goyaml::json::from_json_exact(role.to_string().as_bytes(), &limits)
             .map_err(CommandError::new)?;
