@@ -64,12 +64,13 @@ pub enum ActionError {
     #[error("failed to encode release")]
     Encode(#[from] goyaml::json::Error),
     /// A manifest that the cluster cannot take.
-    #[error("{what}{}", if what.is_empty() { source.to_string() } else { format!(": {source}") })]
+    #[error("{what}{}{error}", if what.is_empty() { "" } else { ": " })]
     Build {
         /// Which manifest, in Helm's words; empty where Helm says nothing.
         what: &'static str,
-        /// What is wrong with it. Part of this level's text.
-        source: BuildError,
+        /// What is wrong with it; part of this level's text, since Helm does not always name the
+        /// manifest.
+        error: BuildError,
     },
     /// Objects that are in the way.
     #[error("Unable to continue with {action}")]

@@ -95,7 +95,7 @@ pub(super) fn objects(
     what: &'static str,
 ) -> Result<Vec<Item>, ActionError> {
     build(discovery, manifest, &options.namespace, validate)
-        .map_err(|source| ActionError::Build { what, source })
+        .map_err(|error| ActionError::Build { what, error })
 }
 
 /// Gives objects the release's ownership metadata.

@@ -79,8 +79,9 @@ async fn own_charts() {
 async fn flags_and_faults() {
     let Some((helm, ichor)) = sides().await else { return };
     let mut faults = Vec::new();
-    let (web, nulls) = (chart("web"), chart("nulls"));
+    let (web, nulls, custom) = (chart("web"), chart("nulls"), chart("custom"));
     let (web, nulls) = (web.to_string_lossy(), nulls.to_string_lossy());
+    let custom = custom.to_string_lossy();
     let mut run = |arguments: &[&str]| both(&helm, &ichor, arguments, &mut faults);
     run(&["install", "web", &web]);
     run(&["install", "web", &web]);
@@ -88,6 +89,7 @@ async fn flags_and_faults() {
     run(&["install", &web]);
     run(&["install", "a", "b", "c"]);
     run(&["install", "other", &web, "-n", "missing"]);
+    run(&["install", "unknown", &custom, "--skip-crds"]);
     run(&["upgrade", "nothing", &web]);
     run(&["upgrade", "WEB", &web]);
     run(&["upgrade", "web", &web, "--dry-run"]);
