@@ -1,7 +1,7 @@
 //! Real Helm on one server and ichor on its copy: the same objects, records, exit status and
 //! messages; and each goes on with what the other made.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use live::objects::{differences, read};
 use live::{Program, Side, chart, charts, summary};
@@ -37,11 +37,17 @@ fn both(helm: &Side, ichor: &Side, arguments: &[&str], faults: &mut Vec<String>)
 }
 
 fn same_objects(helm: &Side, ichor: &Side, when: &str, faults: &mut Vec<String>) {
-    let (left, right) = (read(&helm.plane).unwrap(), read(&ichor.plane).unwrap());
-    for difference in differences(&left, &right) {
-        faults.push(format!("{when}: {difference}"));
-    }
-    println!("{when}: {} objects on each side", left.len());
+    // Controllers need a moment to follow.
+    let began = Instant::now();
+    let (count, found) = loop {
+        let (left, right) = (read(&helm.plane).unwrap(), read(&ichor.plane).unwrap());
+        let found = differences(&left, &right);
+        if found.is_empty() || began.elapsed() > Duration::from_secs(10) {
+            break (left.len(), found);
+        }
+    };
+    faults.extend(found.into_iter().map(|difference| format!("{when}: {difference}")));
+    println!("{when}: {count} objects on each side");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,6 +102,8 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "--dry-run=server", "--description", "try"]);
     run(&["install", "dry", &web, "--dry-run=server"]);
     run(&["install", "dry", &web, "--dry-run=wrong"]);
+    run(&["install", "json", &nulls, "-o", "json"]);
+    run(&["upgrade", "json", &nulls, "-o", "json", "--set", "step=2"]);
     run(&["upgrade", "web", &web, "--set", "replicas=3", "--reuse-values"]);
     run(&["upgrade", "web", &web, "--set", "step=2", "--reset-then-reuse-values", "-l", "team=a,x=y"]);
     run(&["upgrade", "web", &web, "-l", "team=null", "-l", "z=1", "--history-max", "2"]);
@@ -103,8 +111,14 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "--timeout", "x"]);
     run(&["upgrade", "-i", "fresh", &nulls, "--hide-notes", "--description", "first"]);
     run(&["upgrade", "-i", "fresh", &nulls, "--set", "step=2"]);
-    // The objects are the other release's.
-    run(&["install", "thief", &nulls, "--set", "step=2", "--set", "fullname=x"]);
+    for side in [&helm, &ichor] {
+        let mut kubectl = side.plane.kubectl().unwrap();
+        kubectl.args(["create", "configmap", "taken", "--from-literal=own=1"]);
+        plane::support::run(&mut kubectl).unwrap();
+    }
+    run(&["install", "taken", &web]);
+    run(&["install", "taken", &web, "--take-ownership", "--set", "step=2"]);
+    run(&["upgrade", "taken", &web, "--set", "step=1"]);
     run(&["upgrade", "web", &web, "--set", "image=null", "--reset-values"]);
     run(&["upgrade", "web", &web, "--set", "replicas=-1"]);
     run(&["upgrade", "web", &web, "--reset-values"]);
