@@ -1,8 +1,8 @@
 //! A native Helm engine: charts, values, templates, release records.
 
 pub mod action;
-pub mod apply;
 mod address;
+pub mod apply;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;

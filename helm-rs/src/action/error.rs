@@ -18,9 +18,7 @@ pub enum ActionError {
     #[error("Kubernetes cluster unreachable")]
     Unreachable(#[source] ClusterError),
     /// What the server serves cannot be read.
-    #[error(
-        "could not get apiVersions from Kubernetes: could not get apiVersions from Kubernetes"
-    )]
+    #[error("could not get apiVersions from Kubernetes: could not get apiVersions from Kubernetes")]
     Discovery(#[source] ClusterError),
     /// The release name cannot be one.
     #[error("release name {}", quote(name))]

@@ -28,9 +28,10 @@ impl ClusterLookup {
     ) -> Result<Option<Value>, ClusterError> {
         let discovery = self.cluster.discovery(false).await?;
         let Some(resource) = discovery.resource(kind) else {
-            let known = discovery.groups().iter().any(|(group, versions)| {
-                *group == kind.group && versions.contains(&kind.version)
-            });
+            let known = discovery
+                .groups()
+                .iter()
+                .any(|(group, versions)| *group == kind.group && versions.contains(&kind.version));
             // Helm asks for a resource without a name then, and finds nothing.
             return if known { Ok(None) } else { Err(ClusterError::no_such_resource()) };
         };

@@ -363,7 +363,12 @@ async fn missing_crds(
     let wanted: Vec<&Item> = items.iter().collect();
     let found = session.writer().read(&wanted).await;
     // One that may not be read is taken as missing: creating it would tell.
-    Ok(items.into_iter().zip(found).filter(|(_, live)| !matches!(live, Ok(Some(_)))).map(|(item, _)| item).collect())
+    Ok(items
+        .into_iter()
+        .zip(found)
+        .filter(|(_, live)| !matches!(live, Ok(Some(_))))
+        .map(|(item, _)| item)
+        .collect())
 }
 
 /// What the server serves once the definitions are there.
@@ -377,7 +382,8 @@ fn with_definitions(
     }
     let mut resources = Vec::new();
     for item in crds.iter().filter(|item| item.kind().kind == "CustomResourceDefinition") {
-        let text = |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let text =
+            |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
         new_kinds.insert((group.to_owned(), kind.to_owned()));
         let versions = item.value.pointer("/spec/versions").and_then(Value::as_array);
@@ -429,17 +435,21 @@ async fn finish(
             && one.target.namespace == other.target.namespace
             && one.target.name == other.target.name
     };
-    let known = |item: &Item| draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()));
+    let known = |item: &Item| {
+        draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()))
+    };
     let is_new = |item: &Item| !known(item) && !draft.current.iter().any(|old| same(old, item));
-    let mut live = prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
-        .await
-        .map_err(|source| ActionError::Conflict {
-            action: if draft.action == "install" { "install" } else { "update" },
-            source,
-        })?;
+    let mut live =
+        prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
+            .await
+            .map_err(|source| ActionError::Conflict {
+                action: if draft.action == "install" { "install" } else { "update" },
+                source,
+            })?;
     let rest: Vec<usize> = (0..live.len())
         .filter(|at| {
-            live.get(*at) == Some(&Live::Unknown) && draft.target.get(*at).is_some_and(|i| !known(i))
+            live.get(*at) == Some(&Live::Unknown)
+                && draft.target.get(*at).is_some_and(|i| !known(i))
         })
         .collect();
     let wanted: Vec<&Item> = rest.iter().filter_map(|at| draft.target.get(*at)).collect();
@@ -487,7 +497,8 @@ async fn finish(
         };
         plan.objects.push(planned);
     }
-    for item in draft.current.iter().filter(|old| !draft.target.iter().any(|new| new.matches(old))) {
+    for item in draft.current.iter().filter(|old| !draft.target.iter().any(|new| new.matches(old)))
+    {
         let planned = delete(session, item).await;
         if planned.change == ObjectChange::Delete {
             rights.push(Right::on_object("delete", item));
@@ -530,7 +541,9 @@ async fn new_namespaces(session: &Session<'_>, draft: &Draft, live: &[Live]) -> 
         .iter()
         .zip(live)
         .filter(|(item, live)| {
-            item.kind().kind == "Namespace" && item.kind().group.is_empty() && **live == Live::Absent
+            item.kind().kind == "Namespace"
+                && item.kind().group.is_empty()
+                && **live == Live::Absent
         })
         .map(|(item, _)| item.target.name.clone())
         .collect();
@@ -579,12 +592,7 @@ async fn create(
     planned
 }
 
-async fn change(
-    session: &Session<'_>,
-    item: &Item,
-    live: &Value,
-    patch: &Patch,
-) -> PlannedObject {
+async fn change(session: &Session<'_>, item: &Item, live: &Value, patch: &Patch) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Change);
     let after = match session.writer().patch_one(item, patch, true).await {
         Ok(after) => after,

@@ -245,8 +245,7 @@ fn reuse_values(
         }
         ValuesMode::Reuse => {
             session.log("reusing the old release's values");
-            let defaults =
-                current.coalesced_values(warnings).map_err(ActionError::OldValues)?;
+            let defaults = current.coalesced_values(warnings).map_err(ActionError::OldValues)?;
             let values = values::coalesce_tables(values, &old, Nulls::Remove, warnings)?;
             chart.values = Some(defaults);
             Ok(values)

@@ -41,7 +41,11 @@ pub enum BuildError {
         down: String,
     },
     /// As before, for an object in a list.
-    #[error("unable to recognize no matches for kind {} in version {}", quote(kind), quote(api_version))]
+    #[error(
+        "unable to recognize no matches for kind {} in version {}",
+        quote(kind),
+        quote(api_version)
+    )]
     NoMatchInList {
         /// The kind.
         kind: String,
@@ -180,7 +184,9 @@ fn place(
                 .failed()
                 .iter()
                 .find(|failed| failed.group_version == kind.api_version())
-                .map(|failed| format!(" (the server of {} is down: {})", failed.group_version, failed.problem));
+                .map(|failed| {
+                    format!(" (the server of {} is down: {})", failed.group_version, failed.problem)
+                });
             BuildError::NoMatch {
                 name: text(&value, "/metadata/name").to_owned(),
                 namespace: text(&value, "/metadata/namespace").to_owned(),
@@ -233,7 +239,8 @@ fn item(resource: std::sync::Arc<Resource>, mut value: Value, namespace: &str) -
         && text(&value, "/metadata/namespace").is_empty()
         && let Some(object) = value.as_object_mut()
     {
-        let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Default::default()));
+        let metadata =
+            object.entry("metadata").or_insert_with(|| Value::Object(Default::default()));
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("namespace".to_owned(), Value::from(target.namespace.as_str()));
         }

@@ -97,7 +97,8 @@ pub async fn wait(
     let start = clock.elapsed();
     let result = Waiter { cluster, clock, observer, cancel, start, options }.run(items).await;
     let elapsed = clock.elapsed().saturating_sub(start);
-    let rounded = Duration::from_secs(elapsed.as_secs() + u64::from(elapsed.subsec_millis() >= 500));
+    let rounded =
+        Duration::from_secs(elapsed.as_secs() + u64::from(elapsed.subsec_millis() >= 500));
     let rounded = go_duration(rounded);
     observer.log(&match &result {
         Ok(()) => format!("wait for resources succeeded within {rounded}"),
@@ -117,7 +118,8 @@ struct Waiter<'a> {
 
 impl Waiter<'_> {
     async fn run(&self, items: &[Item]) -> Result<(), WaitError> {
-        let mut entries: Vec<Entry<'_>> = items.iter().filter_map(|item| self.entry(item)).collect();
+        let mut entries: Vec<Entry<'_>> =
+            items.iter().filter_map(|item| self.entry(item)).collect();
         let mut reported = Vec::new();
         let mut looked: Option<Duration> = None;
         let mut interval = FIRST_INTERVAL;
@@ -143,7 +145,8 @@ impl Waiter<'_> {
             if curious {
                 looked = Some(elapsed);
             }
-            if waiting != reported && (curious || looked.is_none() || changed(&waiting, &reported)) {
+            if waiting != reported && (curious || looked.is_none() || changed(&waiting, &reported))
+            {
                 self.observer.waiting(&waiting);
                 reported = waiting;
             }
@@ -165,7 +168,12 @@ impl Waiter<'_> {
             Arc::clone(&item.target.resource)
         } else {
             let own = &item.target.resource;
-            Arc::new(Resource::builtin(watched.api_version(), &kind.kind, &own.plural, own.namespaced))
+            Arc::new(Resource::builtin(
+                watched.api_version(),
+                &kind.kind,
+                &own.plural,
+                own.namespaced,
+            ))
         };
         let target = Target::new(&resource, &item.target.namespace, &item.target.name);
         Some(Entry {
@@ -410,7 +418,8 @@ fn pod_reasons(pod: &Value) -> Vec<String> {
             if !reason.is_empty() && reason != "PodInitializing" {
                 let message = text(status, "/state/waiting/message");
                 let colon = if message.is_empty() { "" } else { ": " };
-                reasons.push(format!("pod {name}, container {container}: {reason}{colon}{message}"));
+                reasons
+                    .push(format!("pod {name}, container {container}: {reason}{colon}{message}"));
             } else if integer(status, "/state/terminated/exitCode") != 0 {
                 reasons.push(format!(
                     "pod {name}, container {container}: ended with exit code {}",
@@ -465,7 +474,9 @@ fn selector(object: &Value) -> Option<String> {
 /// `waiter.isRetryableError`
 fn is_retryable(error: &ClusterError) -> bool {
     match error.status() {
-        Some(status) => status.code == 0 || status.code == 429 || status.code >= 500 && status.code != 501,
+        Some(status) => {
+            status.code == 0 || status.code == 429 || status.code >= 500 && status.code != 501
+        }
         None => !matches!(error.kind(), ErrorKind::Killed | ErrorKind::Unsupported),
     }
 }

@@ -43,9 +43,7 @@ impl Program {
             Self::Helm => Sealed::new(&plane::find_peer("helm").expect("Helm is built").path),
             Self::Ichor => Sealed::ichor(),
         };
-        sealed
-            .variable("KUBECONFIG", &kubeconfig.to_string_lossy())
-            .limit(Duration::from_mins(5))
+        sealed.variable("KUBECONFIG", &kubeconfig.to_string_lossy()).limit(Duration::from_mins(5))
     }
 }
 
@@ -104,11 +102,6 @@ pub fn summary(outcome: &Outcome) -> String {
     let error = outcome.error_text().unwrap_or_default();
     // What follows a hint is ours alone.
     let error = error.split("\nhint: ").next().unwrap_or_default();
-    let text = format!(
-        "exit status {:?}\n{}\nError: {}\n",
-        outcome.code,
-        stdout,
-        error.trim_end()
-    );
+    let text = format!("exit status {:?}\n{}\nError: {}\n", outcome.code, stdout, error.trim_end());
     test_support::mask::certificates(&text)
 }

@@ -63,7 +63,10 @@ async fn every_write() {
             assert!(place > 8, "the {what} has more writes than objects");
         }
     }
-    println!("{points} points, {:.0} s: the same end state each time", began.elapsed().as_secs_f64());
+    println!(
+        "{points} points, {:.0} s: the same end state each time",
+        began.elapsed().as_secs_f64()
+    );
 }
 
 impl Bed {
@@ -162,11 +165,16 @@ impl Bed {
 
     /// What `ichor release install --help` says.
     fn recover(&self, namespace: &str, upgrade: bool) {
-        let has_record = run(self
-            .plane
-            .kubectl()
-            .unwrap()
-            .args(["-n", namespace, "get", "secrets", "-l", "owner=helm", "-o", "name"]))
+        let has_record = run(self.plane.kubectl().unwrap().args([
+            "-n",
+            namespace,
+            "get",
+            "secrets",
+            "-l",
+            "owner=helm",
+            "-o",
+            "name",
+        ]))
         .is_ok_and(|names| !names.trim().is_empty());
         if has_record {
             self.ichor(&["release", "repair", "r", "-n", namespace, "--yes"]);
@@ -200,7 +208,8 @@ impl Bed {
         }
         let deployed = statuses.iter().filter(|status| *status == "deployed").count();
         assert_eq!(deployed, 1, "{namespace}: {statuses:?}");
-        let ended = |status: &String| matches!(status.as_str(), "deployed" | "superseded" | "failed");
+        let ended =
+            |status: &String| matches!(status.as_str(), "deployed" | "superseded" | "failed");
         assert!(statuses.iter().all(ended), "{namespace}: {statuses:?}");
         assert!(Path::new(&self.through).is_file());
         state

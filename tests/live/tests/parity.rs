@@ -55,17 +55,18 @@ async fn own_charts() {
     let began = Instant::now();
     let Some((helm, ichor)) = sides().await else { return };
     let mut faults = Vec::new();
-    let each = |faults: &mut Vec<String>, helm: &Side, ichor: &Side, step: &str, command: &[&str]| {
-        for name in charts() {
-            let folder = chart(&name);
-            let values = folder.join("steps").join(format!("{step}.yaml"));
-            let mut arguments: Vec<&str> = command.to_vec();
-            let namespace = format!("ns-{name}");
-            let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
-            arguments.extend([&*name, &*folder, "-n", &namespace, "-f", &*values]);
-            both(helm, ichor, &arguments, faults);
-        }
-    };
+    let each =
+        |faults: &mut Vec<String>, helm: &Side, ichor: &Side, step: &str, command: &[&str]| {
+            for name in charts() {
+                let folder = chart(&name);
+                let values = folder.join("steps").join(format!("{step}.yaml"));
+                let mut arguments: Vec<&str> = command.to_vec();
+                let namespace = format!("ns-{name}");
+                let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
+                arguments.extend([&*name, &*folder, "-n", &namespace, "-f", &*values]);
+                both(helm, ichor, &arguments, faults);
+            }
+        };
     each(&mut faults, &helm, &ichor, "1", &["install", "--create-namespace"]);
     same_objects(&helm, &ichor, "after the installation", &mut faults);
     each(&mut faults, &helm, &ichor, "2", &["upgrade"]);
@@ -105,7 +106,16 @@ async fn flags_and_faults() {
     run(&["install", "json", &nulls, "-o", "json"]);
     run(&["upgrade", "json", &nulls, "-o", "json", "--set", "step=2"]);
     run(&["upgrade", "web", &web, "--set", "replicas=3", "--reuse-values"]);
-    run(&["upgrade", "web", &web, "--set", "step=2", "--reset-then-reuse-values", "-l", "team=a,x=y"]);
+    run(&[
+        "upgrade",
+        "web",
+        &web,
+        "--set",
+        "step=2",
+        "--reset-then-reuse-values",
+        "-l",
+        "team=a,x=y",
+    ]);
     run(&["upgrade", "web", &web, "-l", "team=null", "-l", "z=1", "--history-max", "2"]);
     run(&["upgrade", "web", &web, "-l", "owner=me"]);
     run(&["upgrade", "web", &web, "--timeout", "x"]);
@@ -156,7 +166,8 @@ async fn cilium() {
         // Each goes on with what the other made.
         let helm = Side { program: Program::Ichor, ..helm };
         let ichor = Side { program: Program::Helm, ..ichor };
-        let at = ["cilium", &*new, "-n", "kube-system", "--reuse-values", "--set", "debug.enabled=true"];
+        let at =
+            ["cilium", &*new, "-n", "kube-system", "--reuse-values", "--set", "debug.enabled=true"];
         both(&ichor, &helm, &[&["upgrade"], &at[..]].concat(), &mut faults);
         same_objects(&ichor, &helm, &format!("{number}: each upgraded the other's"), &mut faults);
         println!("{number}: {:.0} s", began.elapsed().as_secs_f64());

@@ -39,7 +39,8 @@ impl Bed {
 
     /// The roles that a plan asks for.
     fn roles(&self, action: &str, chart: &str, values: &str) -> Vec<Value> {
-        let plan = self.admin(&["plan", action, "r", chart, "-n", NAMESPACE, "-f", values, "--rights"]);
+        let plan =
+            self.admin(&["plan", action, "r", chart, "-n", NAMESPACE, "-f", values, "--rights"]);
         let text = String::from_utf8_lossy(&plan.stdout).into_owned();
         assert_eq!(plan.code, Some(0), "{text}{}", String::from_utf8_lossy(&plan.stderr));
         text.split("---\n")
@@ -129,6 +130,9 @@ async fn exactly_the_rights_of_the_plan() {
         // The check sees writes when there are some.
         let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
         assert!(writes.len() > 8, "{writes:?}");
-        println!("{action}: {tried} plans with one rule fewer, {} writes of the action", writes.len());
+        println!(
+            "{action}: {tried} plans with one rule fewer, {} writes of the action",
+            writes.len()
+        );
     }
 }

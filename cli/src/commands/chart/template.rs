@@ -305,7 +305,8 @@ pub(crate) fn error_text(error: &template::Error) -> Vec<u8> {
 impl Arguments {
     /// Whether the cluster is asked anything.
     fn needs_cluster(&self) -> bool {
-        self.validate || matches!(self.ignored.dry_run.as_deref(), Some("server" | "none" | "false"))
+        self.validate
+            || matches!(self.ignored.dry_run.as_deref(), Some("server" | "none" | "false"))
     }
 
     /// Renders with `lookup` on the cluster where `--dry-run=server` asks for it, and with the

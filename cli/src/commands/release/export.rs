@@ -114,14 +114,15 @@ impl Arguments {
     ) -> Result<(Vec<T>, usize), CommandError> {
         let wanted =
             |record: &StoredRecord| record.release_name().is_none_or(|name| self.wants_name(name));
-        let (made, failed) = self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
-            let summary =
-                Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
-            if !self.wants(&stored, &summary) {
-                return Ok(None);
-            }
-            make(&stored, &summary, &json).map(Some)
-        })?;
+        let (made, failed) =
+            self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
+                let summary =
+                    Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                if !self.wants(&stored, &summary) {
+                    return Ok(None);
+                }
+                make(&stored, &summary, &json).map(Some)
+            })?;
         Ok((made.into_iter().flatten().collect(), failed))
     }
 }

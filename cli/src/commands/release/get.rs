@@ -38,8 +38,8 @@ pub(super) fn run(
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
-    let text = text(part, &chosen.record, arguments.show_secrets)
-        .map_err(|error| chosen.error(&error))?;
+    let text =
+        text(part, &chosen.record, arguments.show_secrets).map_err(|error| chosen.error(&error))?;
     context.ui.result(text)?;
     Ok(Exit::Done)
 }

@@ -223,11 +223,7 @@ fn fields(listed: &Listed, layout: &str, local: &Zone) -> [(&'static str, String
     ]
 }
 
-fn full(
-    releases: &[Listed],
-    arguments: &Arguments,
-    local: &Zone,
-) -> Result<String, CommandError> {
+fn full(releases: &[Listed], arguments: &Arguments, local: &Zone) -> Result<String, CommandError> {
     let rows = releases.iter().map(|listed| fields(listed, &arguments.time_format, local));
     let values =
         |row: [(&'static str, String); 7]| row.map(|(name, text)| (name, Value::from(text)));

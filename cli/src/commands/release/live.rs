@@ -47,9 +47,7 @@ impl LiveInput {
             .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
         let resource = match storage {
             Storage::ConfigMap => Resource::builtin("v1", "ConfigMap", "configmaps", true),
-            Storage::Secret | Storage::Bare => {
-                Resource::builtin("v1", "Secret", "secrets", true)
-            }
+            Storage::Secret | Storage::Bare => Resource::builtin("v1", "Secret", "secrets", true),
         };
         let mut query = ListQuery { namespace: namespace.to_owned(), ..ListQuery::default() };
         // What Helm's drivers put before the server's words.

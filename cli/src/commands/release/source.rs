@@ -130,11 +130,8 @@ impl SourceFlags {
                 )));
             }
         };
-        let namespace = if self.all_namespaces {
-            String::new()
-        } else {
-            self.cluster.namespace(environment)
-        };
+        let namespace =
+            if self.all_namespaces { String::new() } else { self.cluster.namespace(environment) };
         let storage = driver.storage();
         LiveInput::open(&self.cluster, environment, storage, &namespace, ask).map(Opened::Live)
     }

@@ -35,9 +35,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let record = &chosen.record;
     let mut values: Option<Map> = if arguments.all {
         let mut warnings = Vec::new();
-        let all = record
-            .coalesced_values(&mut warnings)
-            .map_err(|error| chosen.error(&error))?;
+        let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
         for warning in warnings {
             context.ui.warning(warning.to_string());
         }

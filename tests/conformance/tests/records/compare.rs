@@ -121,8 +121,11 @@ impl<'a> Comparison<'a> {
                 _ => "configmap",
             };
             for (index, flags) in flags.iter().enumerate() {
-                let words: Vec<&str> =
-                    ["list"].into_iter().chain(flags.iter().copied()).chain(scope.clone()).collect();
+                let words: Vec<&str> = ["list"]
+                    .into_iter()
+                    .chain(flags.iter().copied())
+                    .chain(scope.clone())
+                    .collect();
                 let zones = ["UTC", "Europe/Berlin", "Asia/Kolkata"];
                 let zone = zones.get(index % zones.len()).copied().unwrap_or("UTC");
                 let mut case = Case::new(&words).driver(driver).zone(zone);
@@ -138,7 +141,9 @@ impl<'a> Comparison<'a> {
             let theirs = self.helm.answer(case);
             let mut all = String::new();
             for origin in &case.origins {
-                if matches!(origin, Origin::Live) && std::env::var_os("NO_LIVE").is_some() { continue; }
+                if matches!(origin, Origin::Live) && std::env::var_os("NO_LIVE").is_some() {
+                    continue;
+                }
                 let (title, ours) = self.ours(case, origin);
                 all.extend(difference(&title, &theirs, &ours));
             }
@@ -163,7 +168,8 @@ impl<'a> Comparison<'a> {
             drop(wanted.next());
         }
         words.extend(first.into_iter().chain(wanted));
-        let shows_secrets = matches!(words.get(1), Some(&"status" | &"values" | &"manifest" | &"hooks"));
+        let shows_secrets =
+            matches!(words.get(1), Some(&"status" | &"values" | &"manifest" | &"hooks"));
         if shows_secrets {
             words.push("--show-secrets");
         }
@@ -185,10 +191,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// Does something for each case, two at a time; the results that there are, in order.
-pub(super) fn each<T: Send>(
-    cases: &[Case],
-    work: impl Fn(&Case) -> Option<T> + Sync,
-) -> Vec<T> {
+pub(super) fn each<T: Send>(cases: &[Case], work: impl Fn(&Case) -> Option<T> + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

@@ -72,12 +72,8 @@ impl Helm {
 
     /// A change that must succeed, or must fail.
     fn change(&self, expected: bool, words: &[&str], variables: &[(&str, &str)]) {
-        let output = self
-            .command(&self.helm)
-            .args(words)
-            .envs(variables.iter().copied())
-            .output()
-            .unwrap();
+        let output =
+            self.command(&self.helm).args(words).envs(variables.iter().copied()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.success(), expected, "helm {words:?}: {text}");
     }
@@ -175,13 +171,27 @@ fn plain(helm: &Helm) -> Vec<String> {
         let values = format!("replicas={revision},languages.emoji=🚀{revision},api=null");
         helm.change(
             true,
-            &["upgrade", "greeter", &chart, "-n", "plain", "--history-max", "4", "--set", &values,
-              "--description", "Grüße <b> & \"more\", wide: 日本",],
+            &[
+                "upgrade",
+                "greeter",
+                &chart,
+                "-n",
+                "plain",
+                "--history-max",
+                "4",
+                "--set",
+                &values,
+                "--description",
+                "Grüße <b> & \"more\", wide: 日本",
+            ],
             &[("TZ", "Asia/Kolkata")],
         );
     }
     helm.good("rollback greeter 4 -n plain --history-max 4");
-    helm.good(&format!("upgrade p01 {} -n plain --set big=1e3,float=7.10,list[1]=x", own("numbers")));
+    helm.good(&format!(
+        "upgrade p01 {} -n plain --set big=1e3,float=7.10,list[1]=x",
+        own("numbers")
+    ));
     names.push("greeter".to_owned());
     names
 }
@@ -194,9 +204,7 @@ fn states(helm: &Helm) -> Vec<String> {
     };
     install("tested", "--labels team=core");
     helm.good("test tested -n states");
-    helm.bad(&format!(
-        "install failed-install {chart} -n states --set exit.post-install=1"
-    ));
+    helm.bad(&format!("install failed-install {chart} -n states --set exit.post-install=1"));
     install("failed-upgrade", "");
     helm.bad(&format!("upgrade failed-upgrade {chart} -n states --set exit.pre-upgrade=3"));
     install("back", "");
@@ -222,8 +230,18 @@ fn states(helm: &Helm) -> Vec<String> {
     helm.killed("uninstall stuck-uninstall -n states", "states", "stuck-uninstall-pre-delete");
     helm.good(&format!("install strange {} -n states", own("bare")));
     strange(helm);
-    ["tested", "failed-install", "failed-upgrade", "back", "gone", "stuck-install",
-     "stuck-upgrade", "stuck-rollback", "stuck-uninstall", "strange"]
+    [
+        "tested",
+        "failed-install",
+        "failed-upgrade",
+        "back",
+        "gone",
+        "stuck-install",
+        "stuck-upgrade",
+        "stuck-rollback",
+        "stuck-uninstall",
+        "strange",
+    ]
     .map(str::to_owned)
     .to_vec()
 }

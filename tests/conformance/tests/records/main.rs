@@ -19,8 +19,7 @@ use plane::{Plane, PlaneOptions};
 
 /// Everything that a dump holds.
 fn records(dump: &Path) -> Vec<StoredRecord> {
-    let found =
-        scan(vec![Input::Path(dump.to_owned())], &InputLimits::default(), None, Some);
+    let found = scan(vec![Input::Path(dump.to_owned())], &InputLimits::default(), None, Some);
     assert!(found.faults.is_empty(), "{:?}", found.faults);
     found.items
 }
@@ -42,11 +41,11 @@ async fn records_of_real_helm() {
     for (namespace, names) in &releases {
         let files = per_namespace(namespace);
         for name in names {
-            comparison.release(namespace, name, &[
-                Origin::Live,
-                Origin::Dump(files.yaml.clone()),
-                Origin::Dump(files.json.clone()),
-            ]);
+            comparison.release(
+                namespace,
+                name,
+                &[Origin::Live, Origin::Dump(files.yaml.clone()), Origin::Dump(files.json.clone())],
+            );
         }
         comparison.list(Some(namespace), &[Origin::Live, Origin::Dump(files.yaml.clone())]);
     }
@@ -62,9 +61,7 @@ async fn records_of_real_helm() {
 fn every_state(stored: &[StoredRecord]) {
     let summaries: Vec<Summary> = stored
         .iter()
-        .map(|record| {
-            Summary::from_json(&record.decode(&CodecLimits::default()).unwrap()).unwrap()
-        })
+        .map(|record| Summary::from_json(&record.decode(&CodecLimits::default()).unwrap()).unwrap())
         .collect();
     for status in Status::ALL {
         assert!(summaries.iter().any(|summary| summary.info.status() == status), "no {status}");
@@ -111,10 +108,10 @@ async fn read_by_helm(theirs: &made::Helm, stored: &[StoredRecord], releases: &m
     for (namespace, names) in releases {
         for name in names {
             let driver = made::driver_of(namespace);
-            for words in
-                [&["history"][..], &["status"], &["status", "-o", "json"], &["get", "all"]]
+            for words in [&["history"][..], &["status"], &["status", "-o", "json"], &["get", "all"]]
             {
-                let words: Vec<&str> = words.iter().copied().chain([&**name, "-n", namespace]).collect();
+                let words: Vec<&str> =
+                    words.iter().copied().chain([&**name, "-n", namespace]).collect();
                 cases.push(Case::new(&words).driver(driver));
             }
         }

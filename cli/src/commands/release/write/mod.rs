@@ -246,9 +246,8 @@ pub(super) fn action_error(
     };
     let error_with = CommandError::from_bytes([prefix.as_bytes(), &text].concat());
     match error {
-        ActionError::Hooks { .. } => {
-            error_with.hint("nothing was recorded; with --no-hooks the release is made without them")
-        }
+        ActionError::Hooks { .. } => error_with
+            .hint("nothing was recorded; with --no-hooks the release is made without them"),
         ActionError::Pending => error_with.hint(format!(
             "if nothing is at work any more, see how far it got: ichor release repair {release}"
         )),
