@@ -25,7 +25,7 @@ impl Bed {
         kubectl(&["-n", NAMESPACE, "create", "serviceaccount", "worker"]);
         let token = kubectl(&["-n", NAMESPACE, "create", "token", "worker"]);
         let worker = plane.folder().join("worker.kubeconfig");
-        plane.write_kubeconfig(&worker, plane.url(), token.trim()).unwrap();
+        plane.write_kubeconfig(&worker, &plane.url(), token.trim()).unwrap();
         Some(Self { plane, worker })
     }
 
