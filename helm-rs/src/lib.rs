@@ -2,6 +2,7 @@
 
 pub mod action;
 mod address;
+pub mod apply;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
