@@ -53,6 +53,7 @@ pub(crate) struct Ask<'a> {
     /// The release; all of them when `None`.
     pub(crate) name: Option<&'a str>,
     /// The revision; all of them for 0 and below.
+    #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "a server alone is asked"))]
     pub(crate) revision: i64,
 }
 

@@ -1,5 +1,7 @@
 //! One Kubernetes object's text, read as a stored record.
 
+use std::ops::Range;
+
 use base64::Engine as _;
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
@@ -164,8 +166,14 @@ pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
     let value = match form {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
         Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
-        Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
-        Form::Yaml => yaml(&text).map_err(Into::into),
+        Form::Json => parse(&text, release_scalar(&text, form), |text| {
+            goyaml::json::from_json(text, &Limits::default())
+        })
+        .map_err(Into::into),
+        Form::Yaml => parse(&text, release_scalar(&text, form), |text| {
+            goyaml::from_yaml(text, &Limits::default())
+        })
+        .map_err(Into::into),
     };
     let value = match value {
         Ok(value) => value,
@@ -200,40 +208,51 @@ const CUT: &str = "ichor-cut-here";
 /// Shorter release strings are not worth the cutting.
 const LONG: usize = 4096;
 
-/// Reads an object's YAML without looking at each byte of its release string, which is nearly all
-/// of it. The string is put back where it was, or everything is read in the plain way.
-fn yaml(text: &[u8]) -> Result<Value, goyaml::Error> {
-    let limits = Limits::default();
-    if let Some(range) = release_scalar(text) {
-        let mut short = text.get(..range.start).unwrap_or_default().to_vec();
-        short.extend_from_slice(CUT.as_bytes());
-        short.extend_from_slice(text.get(range.end..).unwrap_or_default());
-        let mut value = goyaml::from_yaml(&short, &limits)?;
-        let release = value
-            .as_map_mut()
-            .and_then(|object| object.get_mut("data")?.as_map_mut()?.get_mut("release"));
-        // Equal: the line was the whole scalar, and the scalar was the release.
-        if let Some(release) = release
-            && release.as_str().is_some_and(|text| text == CUT)
-            && let Ok(text) = std::str::from_utf8(text.get(range).unwrap_or_default())
-        {
-            *release = Value::from(text);
-            return Ok(value);
-        }
+/// Reads an object without parsing each byte of its release string, which is nearly all of it.
+/// The string is put back where it was, or everything is read in the plain way.
+fn parse<E>(
+    text: &[u8],
+    scalar: Option<Range<usize>>,
+    read: impl Fn(&[u8]) -> Result<Value, E>,
+) -> Result<Value, E> {
+    let Some(range) = scalar else { return read(text) };
+    let mut short = text.get(..range.start).unwrap_or_default().to_vec();
+    short.extend_from_slice(CUT.as_bytes());
+    short.extend_from_slice(text.get(range.end..).unwrap_or_default());
+    let mut value = read(&short)?;
+    let release = value
+        .as_map_mut()
+        .and_then(|object| object.get_mut("data")?.as_map_mut()?.get_mut("release"));
+    // Equal: what was cut out was a whole scalar, and the scalar was the release.
+    if let Some(release) = release
+        && release.as_str().is_some_and(|text| text == CUT)
+        && let Ok(text) = std::str::from_utf8(text.get(range).unwrap_or_default())
+    {
+        *release = Value::from(text);
+        return Ok(value);
     }
-    goyaml::from_yaml(text, &limits)
+    read(text)
 }
 
-/// Where a line `release: BASE64` has its value, when that is long and can only be a plain scalar.
-fn release_scalar(text: &[u8]) -> Option<std::ops::Range<usize>> {
-    const KEY: &[u8] = b" release: ";
+/// Where a long release string stands after its key: in YAML to the end of its line, where it can
+/// only be a plain scalar; in JSON between quotes.
+fn release_scalar(text: &[u8], form: Form) -> Option<Range<usize>> {
     if text.len() < LONG || text.find(CUT).is_some() {
         return None;
     }
-    text.find_iter(KEY).find_map(|at| {
-        let start = at + KEY.len();
+    let key: &[u8] = if form == Form::Json { b"\"release\":" } else { b" release: " };
+    text.find_iter(key).find_map(|at| {
+        let mut start = at + key.len();
+        if form == Form::Json {
+            let blanks = text.get(start..)?.find_not_byteset(b" \n\t\r")?;
+            start += blanks + 1;
+            if text.get(start - 1) != Some(&b'"') {
+                return None;
+            }
+        }
         let rest = text.get(start..)?;
-        let size = rest.find_byte(b'\n').unwrap_or(rest.len());
+        let end = if form == Form::Json { b'"' } else { b'\n' };
+        let size = rest.find_byte(end).unwrap_or(rest.len());
         let value = rest.get(..size)?;
         let plain =
             value.first()?.is_ascii_alphabetic() && value.iter().copied().all(is_base64_byte);
