@@ -10,6 +10,7 @@ pub mod compatible;
 pub mod diff;
 pub mod gopath;
 pub mod gotext;
+mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod release;

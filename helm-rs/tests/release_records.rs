@@ -96,6 +96,7 @@ fn codes(records: &[Made]) -> Vec<Code> {
     let question = Question {
         now: 1_767_225_600 + 86_400,
         kube_version: Some(KubeVersion::parse("1.36.0").unwrap()),
+        ..Question::default()
     };
     let mut audited = Vec::new();
     let mut codes = Vec::new();

@@ -65,7 +65,7 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
-    /// Read release records out of files: dumps, backups, bare release strings
+    /// Read release records: out of dumps, backups, bare release strings, or a cluster
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
     /// Print a completion script for a shell
@@ -81,7 +81,7 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    flags::take_any_value(Arguments::command())
 }
 
 /// Runs the program. `arguments` begins with the program's name.

@@ -4,6 +4,7 @@ mod files;
 mod post_render;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
 use clap::Args;
 use helm_rs::action::template::{self, Options, Rendering};
@@ -15,7 +16,7 @@ use self::files::{Folder, write_rendering};
 #[cfg(not(feature = "network"))]
 use super::options::NamespaceFlags as ClusterFlags;
 use super::options::{ChartFlags, LimitFlags, ValueFlags, capabilities, print_warnings};
-use super::render::{RenderFlags, name_from_template};
+use super::render::{RenderFlags, name_from_template, release_name};
 use crate::commands::Context;
 #[cfg(feature = "network")]
 use crate::connection::ClusterFlags;
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     /// Name of the release (`release-name` if left out), then the chart: a folder, an archive,
     /// or the name of a pinned chart
     #[arg(value_name = "[NAME] CHART", num_args = 0.., hide_short_help = false)]
-    names: Vec<String>,
+    names: Vec<OsString>,
 
     /// Generate the name
     #[arg(short, long)]
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEMPLATE")]
     name_template: Option<String>,
     /// Print only the manifests of these templates (repeatable)
-    #[arg(short = 's', long, value_name = "PATTERN", allow_hyphen_values = true)]
+    #[arg(short = 's', long, value_name = "PATTERN")]
     show_only: Vec<String>,
     /// Print the manifests under crds/ too
     #[arg(long)]
@@ -81,7 +82,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM")]
     post_renderer: Option<String>,
     /// Argument of that program (repeatable)
-    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ARGUMENT")]
     post_renderer_args: Vec<String>,
     /// Kubernetes version that templates see
     #[arg(long, value_name = "VERSION")]
@@ -378,6 +379,7 @@ impl Arguments {
     /// `Install.NameAndChart`, where `helm template` presets the name.
     fn name_and_chart(&self, context: &Context<'_>) -> Result<(String, String), CommandError> {
         let template = self.name_template.as_deref().filter(|template| !template.is_empty());
+        let text = |argument: &OsString| argument.to_string_lossy().into_owned();
         match self.names.as_slice() {
             [] => Err(CommandError::new("no chart given")),
             [chart] => {
@@ -385,7 +387,7 @@ impl Arguments {
                     Some(template) => name_from_template(template, &self.render, context)?,
                     None => "release-name".to_owned(),
                 };
-                Ok((name, chart.clone()))
+                Ok((name, text(chart)))
             }
             [_, _] if self.generate_name => {
                 Err(CommandError::new("cannot set --generate-name and also specify a name"))
@@ -393,10 +395,10 @@ impl Arguments {
             [_, _] if template.is_some() => {
                 Err(CommandError::new("cannot set --name-template and also specify a name"))
             }
-            [name, chart] => Ok((name.clone(), chart.clone())),
+            [name, chart] => Ok((release_name(name.as_encoded_bytes())?, text(chart))),
             [_, _, more @ ..] => Err(CommandError::new(format_args!(
                 "expected at most two arguments, unexpected arguments: {}",
-                more.join(", ")
+                more.iter().map(text).collect::<Vec<_>>().join(", ")
             ))),
         }
     }

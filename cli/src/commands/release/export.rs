@@ -20,7 +20,7 @@ use crate::exit::Exit;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   ichor release export web --from dump.yaml | kubectl apply -f -
-  ichor release export web --into-namespace shop --driver configmap --to records --from dump.yaml
+  ichor release export web --into-namespace shop --into-driver configmap --to records --from dump.yaml
   ichor release export --summaries --from cluster-a.yaml --from cluster-b.yaml > releases.ndjson
 
 Manifests keep the namespaces that they name, whatever the record is moved to. Files that are there
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     into_name: Option<String>,
     /// Kind of object to write; the one that a record is in when not given
     #[arg(long, value_enum, value_name = "DRIVER")]
-    driver: Option<Driver>,
+    into_driver: Option<Driver>,
     /// Folder to write one file per record into, instead of printing them
     #[arg(long, value_name = "FOLDER", conflicts_with = "summaries")]
     to: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn target(&self) -> ExportTarget {
         ExportTarget {
-            storage: self.driver.map(|driver| match driver {
+            storage: self.into_driver.map(|driver| match driver {
                 Driver::Secret => Storage::Secret,
                 Driver::Configmap => Storage::ConfigMap,
             }),

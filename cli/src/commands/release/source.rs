@@ -151,6 +151,17 @@ impl SourceFlags {
         flags.namespace.as_ref()
     }
 
+    /// Whether records come from a cluster.
+    pub(super) const fn is_live(&self) -> bool {
+        self.from.is_empty()
+    }
+
+    /// The cluster that the flags name.
+    #[cfg(feature = "network")]
+    pub(super) const fn cluster(&self) -> &ClusterFlags {
+        &self.cluster
+    }
+
     /// The same bounds on one file.
     pub(super) fn of_file(&self, path: &str) -> Self {
         Self {

@@ -11,8 +11,10 @@
 mod answer;
 mod clock;
 mod connection;
+mod credentials;
 mod discover;
 mod path;
+mod problem;
 mod retry;
 mod reviews;
 mod send;
@@ -92,7 +94,7 @@ struct OpenApi {
 }
 
 impl Live {
-    /// Prepares a client; nothing is sent yet, but credential plugins may run.
+    /// Prepares a client; nothing is sent yet, and no credential plugin runs.
     ///
     /// # Errors
     /// [`ClusterError::Configuration`] when kubeconfig, certificates or credentials are not good.
@@ -102,7 +104,7 @@ impl Live {
     ) -> Result<Self, ClusterError> {
         let config = connection.config(&options).await?;
         Ok(Self {
-            sender: Sender::new(config, options).await?,
+            sender: Sender::new(config, options),
             discovery: tokio::sync::Mutex::new(None),
             openapi: tokio::sync::Mutex::new(OpenApi::default()),
         })
@@ -289,7 +291,9 @@ impl Cluster for Live {
     }
 
     fn server_version(&self) -> Reply<'_, ServerVersion> {
-        Box::pin(async move { self.sender.send(&Call::get("/version".to_owned())).await?.parse() })
+        Box::pin(
+            async move { self.sender.send(&Call::get("/version".to_owned()).raw()).await?.parse() },
+        )
     }
 
     fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {

@@ -132,6 +132,9 @@ pub(super) struct Call {
     /// The qualified resource and the name that client-go's messages end with.
     pub(super) about: (String, String),
     pub(super) repeat: Repeat,
+    /// Whether a refusal's own words do not count: client-go reads some answers raw and then has
+    /// none but its own.
+    pub(super) raw: bool,
     /// The field manager that an object has that this call created.
     pub(super) manager: String,
 }
@@ -145,12 +148,18 @@ impl Call {
             accept: "application/json",
             about: <(String, String)>::default(),
             repeat: Repeat::Always,
+            raw: false,
             manager: String::new(),
         }
     }
 
     pub(super) fn get(path: String) -> Self {
         Self::new("GET", path)
+    }
+
+    pub(super) const fn raw(mut self) -> Self {
+        self.raw = true;
+        self
     }
 
     pub(super) fn about(mut self, target: &Target) -> Self {

@@ -11,6 +11,10 @@ use crate::cluster::{Discovery, Kind, Resource};
 /// names, subresources with their kinds. Compared with a real server by a test.
 const BUILTIN: &str = include_str!("builtin.txt");
 
+/// What may be done with custom objects, in the server's order.
+const DEFINED_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
 /// Groups, resources and what else discovery tells, while they are put together.
 #[derive(Clone, Default)]
 pub(super) struct Table {
@@ -87,6 +91,7 @@ impl Table {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
             let mut resource =
                 Resource::builtin(&api_version(&group, name), &kind, &plural, namespaced);
+            resource.verbs = DEFINED_VERBS.map(String::from).to_vec();
             resource.short_names.clone_from(&short_names);
             let has = |field| version.pointer(field).is_some();
             if has("/subresources/status") {
@@ -113,6 +118,10 @@ impl Table {
                 && resource.kind.version == version
                 && resource.plural == plural
         })
+    }
+
+    pub(super) fn has_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|(name, _)| name == group)
     }
 
     /// The resource for a kind.

@@ -165,7 +165,7 @@ pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
         Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
         Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
-        Form::Yaml => goyaml::from_yaml(&text, &Limits::default()).map_err(Into::into),
+        Form::Yaml => yaml(&text).map_err(Into::into),
     };
     let value = match value {
         Ok(value) => value,
@@ -193,6 +193,52 @@ pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
     sink(object_of(place, storage, object));
+}
+
+/// What stands for a release that was cut out; not base64.
+const CUT: &str = "ichor-cut-here";
+/// Shorter release strings are not worth the cutting.
+const LONG: usize = 4096;
+
+/// Reads an object's YAML without looking at each byte of its release string, which is nearly all
+/// of it. The string is put back where it was, or everything is read in the plain way.
+fn yaml(text: &[u8]) -> Result<Value, goyaml::Error> {
+    let limits = Limits::default();
+    if let Some(range) = release_scalar(text) {
+        let mut short = text.get(..range.start).unwrap_or_default().to_vec();
+        short.extend_from_slice(CUT.as_bytes());
+        short.extend_from_slice(text.get(range.end..).unwrap_or_default());
+        let mut value = goyaml::from_yaml(&short, &limits)?;
+        let release = value
+            .as_map_mut()
+            .and_then(|object| object.get_mut("data")?.as_map_mut()?.get_mut("release"));
+        // Equal: the line was the whole scalar, and the scalar was the release.
+        if let Some(release) = release
+            && release.as_str().is_some_and(|text| text == CUT)
+            && let Ok(text) = std::str::from_utf8(text.get(range).unwrap_or_default())
+        {
+            *release = Value::from(text);
+            return Ok(value);
+        }
+    }
+    goyaml::from_yaml(text, &limits)
+}
+
+/// Where a line `release: BASE64` has its value, when that is long and can only be a plain scalar.
+fn release_scalar(text: &[u8]) -> Option<std::ops::Range<usize>> {
+    const KEY: &[u8] = b" release: ";
+    if text.len() < LONG || text.find(CUT).is_some() {
+        return None;
+    }
+    text.find_iter(KEY).find_map(|at| {
+        let start = at + KEY.len();
+        let rest = text.get(start..)?;
+        let size = rest.find_byte(b'\n').unwrap_or(rest.len());
+        let value = rest.get(..size)?;
+        let plain =
+            value.first()?.is_ascii_alphabetic() && value.iter().copied().all(is_base64_byte);
+        (size >= LONG && plain).then_some(start..start + size)
+    })
 }
 
 fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer {
@@ -296,7 +342,9 @@ fn bare(place: String, text: &[u8]) -> StoredRecord {
 pub(super) fn is_base64(text: &[u8]) -> bool {
     let start = text.get(..64).unwrap_or(text);
     !start.is_empty()
-        && start.iter().all(|byte| {
-            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\n' | b'\r')
-        })
+        && start.iter().all(|&byte| is_base64_byte(byte) || matches!(byte, b'\n' | b'\r'))
+}
+
+const fn is_base64_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }

@@ -60,20 +60,20 @@ struct Splitter<'a> {
 }
 
 impl Splitter<'_> {
-    fn stream(&mut self, mut reader: &mut dyn BufRead, sink: &mut Sink<'_>) -> io::Result<bool> {
+    fn stream(&mut self, reader: &mut dyn BufRead, sink: &mut Sink<'_>) -> io::Result<bool> {
         let mut magic = [0; MAGIC.len()];
         reader.read_exact(&mut magic)?;
         let mut kind = Vec::new();
-        while let Some(tag) = varint(&mut reader)? {
+        while let Some(tag) = varint(&mut *reader)? {
             let size = match tag & 7 {
-                2 => expect(varint(&mut reader)?)?,
+                2 => expect(varint(&mut *reader)?)?,
                 0 => {
-                    expect(varint(&mut reader)?)?;
+                    expect(varint(&mut *reader)?)?;
                     continue;
                 }
                 _ => return Err(broken()),
             };
-            let mut part = Read::take(&mut reader, size);
+            let mut part = Read::take(&mut *reader, size);
             let go_on = match tag >> 3 {
                 1 => {
                     let mut about = Vec::new();
@@ -101,7 +101,7 @@ impl Splitter<'_> {
 
     fn list(
         &mut self,
-        reader: &mut io::Take<&mut &mut dyn BufRead>,
+        reader: &mut io::Take<impl BufRead>,
         storage: Storage,
         sink: &mut Sink<'_>,
     ) -> io::Result<bool> {
@@ -128,7 +128,7 @@ impl Splitter<'_> {
     /// Hands on what is left of a message.
     fn object(
         &mut self,
-        reader: &mut io::Take<&mut &mut dyn BufRead>,
+        reader: &mut io::Take<impl BufRead>,
         storage: Option<Storage>,
         sink: &mut Sink<'_>,
     ) -> io::Result<bool> {
@@ -165,7 +165,7 @@ fn expect(value: Option<u64>) -> io::Result<u64> {
     value.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-fn skip_rest(reader: &mut io::Take<&mut &mut dyn BufRead>) -> io::Result<()> {
+fn skip_rest(reader: &mut io::Take<impl BufRead>) -> io::Result<()> {
     let size = reader.limit();
     let skipped = io::copy(reader, &mut io::sink())?;
     if skipped == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }

@@ -97,7 +97,13 @@ fn masked(object: &Value) -> Value {
     let mut object = object.clone();
     let workload = matches!(
         Kind::of(&object).kind.as_str(),
-        "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CustomResourceDefinition"
+        "Deployment"
+            | "DaemonSet"
+            | "CronJob"
+            | "CustomResourceDefinition"
+            | "HorizontalPodAutoscaler"
+            | "PodDisruptionBudget"
+            | "PersistentVolumeClaim"
     );
     if let Some(fields) = object.as_object_mut()
         && workload
@@ -105,8 +111,13 @@ fn masked(object: &Value) -> Value {
         // Controllers are at work on a real server.
         fields.remove("status");
     }
+    let claim = Kind::of(&object).kind == "PersistentVolumeClaim";
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        if claim {
+            // An admission plugin's, which is not simulated.
+            metadata.remove("finalizers");
+        }
         for (field, mask) in [
             ("resourceVersion", "VERSION"),
             ("creationTimestamp", "TIME"),
@@ -305,11 +316,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let page = run.cluster.list(&maps, &query).await.unwrap();
-        run.say(format!(
-            "{labels} {fields} {limit}: {} and more: {}",
-            page.items.len(),
-            !page.next.is_empty()
-        ));
+        run.say(format!("{labels} {fields} {limit}: {} in a page", page.items.len()));
         let all = list_all(run.cluster, &maps, &query).await.unwrap();
         let names: Vec<_> = all
             .items
@@ -424,7 +431,7 @@ async fn generations(run: &mut Run<'_>) {
     for object in [
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
-            "spec": { "selector": { "a": "b" }, "ports": [{ "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
+            "spec": { "selector": { "a": "b" }, "ports": [{ "name": "w", "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
         }),
         json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "secret" },
@@ -460,7 +467,6 @@ async fn generations(run: &mut Run<'_>) {
 }
 
 async fn custom(run: &mut Run<'_>, group: &str) {
-    run.masks.push((group.to_owned(), "GROUP".to_owned()));
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -515,13 +521,9 @@ async fn custom(run: &mut Run<'_>, group: &str) {
     let versions = run.cluster.discovery(false).await.unwrap();
     let target = Target::new(versions.resource(&beta).unwrap(), run.namespace, "w");
     run.get("another version", &target).await;
-    let definitions = run.target(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        &format!("widgets.{group}"),
-    );
-    let definitions = definitions.await;
-    run.cluster.delete(&definitions, &DeleteOptions::default()).await.unwrap();
+    let name = format!("widgets.{group}");
+    let definition = run.target("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name).await;
+    run.cluster.delete(&definition, &DeleteOptions::default()).await.unwrap();
 }
 
 async fn watches(run: &mut Run<'_>) {
@@ -646,25 +648,39 @@ async fn script(cluster: &dyn Cluster, namespace: &str) -> Vec<String> {
     run.lines
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn memory_answers_as_a_server_does() {
-    let Some((cluster, namespace)) = namespace("contract").await else { return };
-    let live = live(&cluster.kubeconfig()).await;
-    let real = script(&live, &namespace.name).await;
-    let memory = memory(&namespace.name);
-    let simulated = script(&memory, &namespace.name).await;
+/// What a real server answered; made by a run with `ICHOR_BLESS=1`.
+fn golden() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contract.txt")
+}
+
+#[track_caller]
+fn compare(who: &str, lines: &[String]) {
+    let expected = std::fs::read_to_string(golden()).unwrap();
+    let expected: Vec<&str> = expected.lines().collect();
     let mut differences = Vec::new();
-    for (index, (real, simulated)) in real.iter().zip(&simulated).enumerate() {
-        if real != simulated {
-            differences.push(format!("{index}\n  server {real}\n  memory {simulated}"));
+    for (index, (expected, found)) in expected.iter().zip(lines).enumerate() {
+        if expected != found {
+            differences.push(format!("{}\n  expected {expected}\n  {who} {found}", index + 1));
         }
     }
-    assert!(
-        differences.is_empty(),
-        "{} of {}:\n{}",
-        differences.len(),
-        real.len(),
-        differences.join("\n")
-    );
-    assert_eq!(real.len(), simulated.len());
+    let (count, all) = (differences.len(), expected.len());
+    assert!(differences.is_empty(), "{count} of {all}:\n{}", differences.join("\n"));
+    assert_eq!(all, lines.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server_answers_so() {
+    let Some((cluster, namespace)) = namespace("contract-run").await else { return };
+    let live = live(&cluster.kubeconfig()).await;
+    let lines = script(&live, &namespace.name).await;
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(golden(), format!("{}\n", lines.join("\n"))).unwrap();
+    }
+    compare("server", &lines);
+}
+
+#[tokio::test]
+async fn memory_answers_as_a_server_does() {
+    let memory = memory("in-memory");
+    compare("memory", &script(&memory, "in-memory").await);
 }

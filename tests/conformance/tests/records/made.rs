@@ -15,8 +15,8 @@ use super::compare::Case;
 pub(super) type Releases = BTreeMap<String, Vec<String>>;
 
 /// Charts of other tests that a server takes.
-const OTHERS: [&str; 8] =
-    ["ignore", "kube-version", "library", "links", "override", "schema", "subcharts", "tpl"];
+const OTHERS: [&str; 7] =
+    ["ignore", "kube-version", "library", "links", "schema", "subcharts", "tpl"];
 
 /// Real Helm and kubectl on one plane.
 pub(super) struct Helm {
@@ -33,6 +33,11 @@ pub(super) fn cilium() -> Option<Vec<PathBuf>> {
     let versions = ["1.16.19", "1.17.18", "1.18.0", "1.19.6", "1.20.0"];
     let paths = versions.map(|version| folder.join(format!("cilium-{version}.tgz"))).to_vec();
     paths.iter().all(|path| path.is_file()).then_some(paths)
+}
+
+/// Whether Helm 4 is built.
+pub(super) fn has_helm4() -> bool {
+    test_support::peer::program("helm4").is_ok()
 }
 
 /// The driver that the releases of a namespace are stored with.
@@ -119,6 +124,7 @@ fn split(words: &str) -> Vec<&str> {
 pub(super) fn releases(helm: &Helm) -> Releases {
     let mut all = Releases::new();
     all.insert("plain".to_owned(), plain(helm));
+    all.insert("others".to_owned(), others(helm));
     all.insert("states".to_owned(), states(helm));
     all.insert("maps".to_owned(), maps(helm));
     match cilium() {
@@ -148,14 +154,24 @@ fn own(chart: &str) -> String {
     repository().join("tests/conformance/records/charts").join(chart).display().to_string()
 }
 
+fn other(chart: &str) -> String {
+    repository().join("tests/charts").join(chart).join("chart").display().to_string()
+}
+
+/// Charts that other tests render.
+fn others(helm: &Helm) -> Vec<String> {
+    let names = OTHERS.map(|chart| format!("o-{chart}"));
+    for (name, chart) in names.iter().zip(OTHERS) {
+        helm.good(&format!("install {name} {} -n others --create-namespace", other(chart)));
+    }
+    names.to_vec()
+}
+
 /// Charts of every make, with several revisions.
 fn plain(helm: &Helm) -> Vec<String> {
     let mut names = Vec::new();
     let owned = ["bare", "numbers", "files", "family", "clusterwide", "many"].map(own);
-    let others = OTHERS.map(|chart| {
-        repository().join("tests/charts").join(chart).join("chart").display().to_string()
-    });
-    for (index, chart) in owned.iter().chain(&others).enumerate() {
+    for (index, chart) in owned.iter().chain([&other("override")]).enumerate() {
         let name = format!("p{index:02}");
         helm.good(&format!("install {name} {chart} -n plain --create-namespace"));
         names.push(name);
@@ -168,7 +184,7 @@ fn plain(helm: &Helm) -> Vec<String> {
         &[("TZ", "Europe/Berlin")],
     );
     for revision in 2..=6 {
-        let values = format!("replicas={revision},languages.emoji=🚀{revision},api=null");
+        let values = format!("replicas={revision},languages.emoji=🚀{revision},api.endpoint=null");
         helm.change(
             true,
             &[

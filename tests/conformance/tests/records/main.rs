@@ -35,6 +35,7 @@ async fn records_of_real_helm() {
 
     every_state(&stored);
     same_bytes(&stored);
+    newer_fields(&stored);
 
     let mut comparison = Comparison::new(&helm);
     let per_namespace = |namespace: &str| dump::of_namespace(&plane, folder.path(), namespace);
@@ -86,6 +87,27 @@ fn same_bytes(stored: &[StoredRecord]) {
         assert_eq!(again, json, "{}", record.title());
         let stored = encode(&again).unwrap();
         assert_eq!(decode(stored.as_bytes(), CodecLimits::default()).unwrap(), json);
+    }
+}
+
+/// Records of Helm 4 keep what Helm 3 does not know, also when their status changes.
+fn newer_fields(stored: &[StoredRecord]) {
+    let newer = stored.iter().filter(|record| record.namespace == "four");
+    let (mut applied, mut rolled_back) = (0, 0);
+    for record in newer {
+        let json = record.decode(&CodecLimits::default()).unwrap();
+        let mut changed = Record::from_json(&json).unwrap();
+        assert_eq!(changed.object().get("apply_method"), Some("\"ssa\""), "{}", record.title());
+        applied += 1;
+        changed.set_status(&Status::Superseded, "by ours").unwrap();
+        let again = changed.to_json();
+        assert!(again.ends_with(r#","apply_method":"ssa"}"#), "{}", record.title());
+        let mark = r#""rollback_revision":1"#;
+        rolled_back += usize::from(json.contains(mark));
+        assert_eq!(json.contains(mark), again.contains(mark), "{}", record.title());
+    }
+    if made::has_helm4() {
+        assert!(applied >= 4 && rolled_back == 1, "{applied} records of Helm 4, {rolled_back}");
     }
 }
 

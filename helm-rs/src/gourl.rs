@@ -28,7 +28,7 @@ impl Part {
 /// Why a URL is refused; the `Display` text is Go's.
 #[derive(Debug, thiserror::Error)]
 #[error("parse {url}: {problem}")]
-pub(super) struct UrlError {
+pub(crate) struct UrlError {
     url: String,
     problem: Problem,
 }
@@ -59,14 +59,14 @@ enum Problem {
 
 /// User name and password.
 #[derive(Clone, Debug, Default)]
-pub(super) struct User {
+pub(crate) struct User {
     name: Vec<u8>,
     password: Option<Vec<u8>>,
 }
 
 impl User {
     /// Go's `Userinfo.String`.
-    pub(super) fn to_text(&self) -> Vec<u8> {
+    pub(crate) fn to_text(&self) -> Vec<u8> {
         let mut out = escape(&self.name, Part::User);
         if let Some(password) = &self.password {
             out.push(b':');
@@ -78,14 +78,14 @@ impl User {
 
 /// A URL in its parts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Url {
-    pub(super) scheme: Vec<u8>,
-    pub(super) opaque: Vec<u8>,
-    pub(super) user: Option<User>,
-    pub(super) host: Vec<u8>,
-    pub(super) path: Vec<u8>,
-    pub(super) query: Vec<u8>,
-    pub(super) fragment: Vec<u8>,
+pub(crate) struct Url {
+    pub(crate) scheme: Vec<u8>,
+    pub(crate) opaque: Vec<u8>,
+    pub(crate) user: Option<User>,
+    pub(crate) host: Vec<u8>,
+    pub(crate) path: Vec<u8>,
+    pub(crate) query: Vec<u8>,
+    pub(crate) fragment: Vec<u8>,
 }
 
 fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
@@ -97,7 +97,7 @@ fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
 
 impl Url {
     /// Go's `url.Parse`.
-    pub(super) fn parse(raw: &[u8]) -> Result<Self, UrlError> {
+    pub(crate) fn parse(raw: &[u8]) -> Result<Self, UrlError> {
         let (before, fragment) = cut(raw, b'#');
         let mut url = Self::parse_start(before)
             .map_err(|problem| UrlError { url: quote(before), problem })?;
@@ -106,6 +106,12 @@ impl Url {
                 .map_err(|problem| UrlError { url: quote(raw), problem })?;
         }
         Ok(url)
+    }
+
+    /// Whether `url.ParseRequestURI` takes the text and finds a scheme in it: no relative
+    /// reference, and a fragment is nothing special.
+    pub(crate) fn is_request(raw: &[u8]) -> bool {
+        Self::parse_start(raw).is_ok_and(|url| !url.scheme.is_empty())
     }
 
     fn parse_start(raw: &[u8]) -> Result<Self, Problem> {
@@ -142,7 +148,7 @@ impl Url {
     }
 
     /// Go's `Hostname`: without port and brackets.
-    pub(super) fn hostname(&self) -> &[u8] {
+    pub(crate) fn hostname(&self) -> &[u8] {
         let host = self.host.as_slice();
         let colon = host.iter().rposition(|&b| b == b':');
         let host = match colon.and_then(|colon| host.split_at_checked(colon)) {
@@ -153,7 +159,7 @@ impl Url {
     }
 
     /// Go's `String` for a URL that was put together from parts.
-    pub(super) fn to_text(&self) -> Vec<u8> {
+    pub(crate) fn to_text(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.scheme.is_empty() {
             out.extend_from_slice(&self.scheme);

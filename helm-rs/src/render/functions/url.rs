@@ -1,15 +1,13 @@
 //! URLs taken apart and put together (`sprig/url.go`).
 
-mod parse;
-
 use gotemplate::{CallError, Function, FunctionMap, Kind, Map, Str, Value};
 
-use parse::Url;
+use crate::gourl::{Url, User};
 
 fn url_parse(text: Str) -> Result<Value, CallError> {
     let url = Url::parse(text.as_bytes())
         .map_err(|error| CallError::new(format!("unable to parse url: {error}")))?;
-    let user = url.user.as_ref().map(parse::User::to_text).unwrap_or_default();
+    let user = url.user.as_ref().map(User::to_text).unwrap_or_default();
     let hostname = url.hostname().to_vec();
     let fields = [
         ("fragment", url.fragment),
