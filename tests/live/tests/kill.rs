@@ -193,7 +193,7 @@ impl Bed {
         for (title, object) in read(&self.plane).unwrap() {
             let text = object.to_string();
             let own = title.contains(&format!(" {namespace}/"))
-                || title.ends_with(&format!("/{namespace}-r"));
+                || title.contains(&format!("/{namespace}-r"));
             if !own || title.contains("/default") {
                 continue;
             }
