@@ -274,9 +274,9 @@ impl Sender {
 
     async fn unanswered(&self, call: &Call, error: &kube::Error) -> ClusterError {
         let problem = match error {
-            kube::Error::Auth(error) => Some(credentials(error)),
+            kube::Error::Auth(error) => Some(refused(error, &self.config)),
             kube::Error::Service(error) => match error.downcast_ref::<kube::client::AuthError>() {
-                Some(error) => Some(credentials(error)),
+                Some(error) => Some(refused(error, &self.config)),
                 None => problem(&**error),
             },
             error => error.source().and_then(problem),
