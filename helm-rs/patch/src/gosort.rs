@@ -6,6 +6,8 @@
 //! them: [`sort`] is `sort.Sort` (pattern-defeating quicksort), [`stable`] is `sort.SliceStable`
 //! (insertion sort of blocks, then SymMerge).
 
+#![expect(clippy::many_single_char_names, reason = "ranges and positions, named as in Go's source")]
+
 /// Sorts as Go's `sort.Sort` does. `less(a, b)` may be any relation.
 pub(crate) fn sort<T>(items: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let length = items.len();

@@ -102,7 +102,7 @@ pub fn helm(
     original: &Value,
     modified: &Value,
     current: &Value,
-    schemas: &impl Schemas,
+    schemas: &(impl Schemas + ?Sized),
     untyped: Untyped,
 ) -> Result<Patch, Error> {
     let schema = schema_of(modified, schemas);
@@ -114,13 +114,16 @@ pub fn helm(
 }
 
 /// The schema that Helm merges an object by, if any. Helm takes the old custom resource
-/// definitions, which it has a type for, as untyped.
-fn schema_of<'a>(object: &Value, schemas: &'a impl Schemas) -> Option<Schema<'a>> {
+/// definitions, which it has a type for, as untyped, and so whatever does not fit its type.
+fn schema_of<'a>(object: &Value, schemas: &'a (impl Schemas + ?Sized)) -> Option<Schema<'a>> {
     let word = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (word("apiVersion"), word("kind"));
     let old_definition =
         (api_version, kind) == ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition");
-    if old_definition { None } else { schemas.schema(api_version, kind) }
+    if old_definition {
+        return None;
+    }
+    schemas.schema(api_version, kind).filter(|schema| schema.fits(object))
 }
 
 /// Applies a patch to an object as the API server does, without its defaults and checks.

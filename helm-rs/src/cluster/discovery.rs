@@ -46,6 +46,31 @@ impl Discovery {
         Self { groups, resources, by_kind, subresource_kinds, failed }
     }
 
+    /// What would be served with these resources as well, after the others.
+    #[must_use]
+    pub fn extended(&self, more: impl IntoIterator<Item = Resource>) -> Self {
+        let mut all = self.clone();
+        for resource in more {
+            let kind = resource.kind.clone();
+            let versions = match all.groups.iter_mut().find(|(group, _)| *group == kind.group) {
+                Some((_, versions)) => versions,
+                None => {
+                    all.groups.push((kind.group.clone(), Vec::new()));
+                    match all.groups.last_mut() {
+                        Some((_, versions)) => versions,
+                        None => continue,
+                    }
+                }
+            };
+            if !versions.contains(&kind.version) {
+                versions.push(kind.version.clone());
+            }
+            all.by_kind.entry(kind).or_insert(all.resources.len());
+            all.resources.push(Arc::new(resource));
+        }
+        all
+    }
+
     /// The resource that holds objects of exactly this kind.
     pub fn resource(&self, kind: &Kind) -> Option<&Arc<Resource>> {
         self.resources.get(*self.by_kind.get(kind)?)

@@ -34,25 +34,27 @@ impl Schemas for Embedded {
 }
 
 #[derive(Debug)]
-struct Struct {
-    name: &'static str,
-    fields: Vec<Field>,
+pub(super) struct Struct {
+    pub(super) name: &'static str,
+    /// Whether it reads JSON with code of its own.
+    pub(super) custom: bool,
+    pub(super) fields: Vec<Field>,
 }
 
 #[derive(Debug)]
-struct Field {
-    name: &'static str,
-    holds: Type,
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) holds: Type,
     meta: PatchMeta<'static>,
 }
 
 /// A Go type; names of structs are in the table.
 #[derive(Debug, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     Scalar(&'static str),
-    Pointer(Box<Type>),
-    Slice(Box<Type>),
-    Map(Box<Type>),
+    Pointer(Box<Self>),
+    Slice(Box<Self>),
+    Map(Box<Self>),
     Struct(usize),
 }
 
@@ -63,7 +65,7 @@ static STRUCT: Type = Type::Struct(usize::MAX);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TypeRef<'a> {
     table: &'a Embedded,
-    of: &'a Type,
+    pub(super) of: &'a Type,
     /// Of a kind: its number, instead of the one in `of`.
     number: Option<usize>,
 }
@@ -120,9 +122,13 @@ impl Embedded {
             let mut words = line.split(' ');
             match words.next() {
                 Some("T") => {
-                    let name = words.next().unwrap_or_default().trim_end_matches('!');
+                    let word = words.next().unwrap_or_default();
+                    let (name, custom) = match word.strip_suffix('!') {
+                        Some(name) => (name, true),
+                        None => (word, false),
+                    };
                     let fields = words.filter_map(Field::parse).collect();
-                    table.structs.push(Struct { name, fields });
+                    table.structs.push(Struct { name, custom, fields });
                 }
                 Some("K") => {
                     let words: Vec<&'static str> = words.collect();
@@ -154,7 +160,7 @@ impl Field {
     }
 
     /// Go's JSON finds a field whose name differs in case only. U+212A and U+017F fold to k and s.
-    fn folds_to(&self, asked: &str) -> bool {
+    pub(super) fn folds_to(&self, asked: &str) -> bool {
         let fold = |c: char| match c {
             '\u{212a}' => 'k',
             '\u{17f}' => 's',
@@ -169,17 +175,21 @@ impl<'a> TypeRef<'a> {
         self.of.kind()
     }
 
+    /// The struct that this is.
+    pub(super) fn structure(self) -> Option<&'a Struct> {
+        match self.of {
+            Type::Struct(number) => self.table.structs.get(self.number.unwrap_or(*number)),
+            _ => None,
+        }
+    }
+
     fn field(self, name: &str) -> Result<&'a Field, LookupError> {
-        let number = match self.of {
-            Type::Struct(number) => self.number.unwrap_or(*number),
-            Type::Pointer(to) => match &**to {
-                Type::Struct(number) => *number,
-                other => return Err(LookupError::NotStruct { kind: other.kind() }),
-            },
-            other => return Err(LookupError::NotStruct { kind: other.kind() }),
+        let place = match self.of {
+            Type::Pointer(to) => self.at(to),
+            _ => self,
         };
-        let Some(found) = self.table.structs.get(number) else {
-            return Err(LookupError::NotStruct { kind: "invalid" });
+        let Some(found) = place.structure() else {
+            return Err(LookupError::NotStruct { kind: place.kind() });
         };
         let exact = found.fields.iter().find(|field| field.name == name);
         exact.or_else(|| found.fields.iter().find(|field| field.folds_to(name))).ok_or_else(|| {
@@ -187,7 +197,7 @@ impl<'a> TypeRef<'a> {
         })
     }
 
-    fn at(self, of: &'a Type) -> Self {
+    pub(super) fn at(self, of: &'a Type) -> Self {
         Self { table: self.table, of, number: None }
     }
 

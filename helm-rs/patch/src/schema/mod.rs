@@ -1,6 +1,7 @@
 //! How the fields of a kind are merged: which lists are merged by which key, which objects are
 //! replaced whole.
 
+mod fit;
 mod go_types;
 mod openapi;
 
@@ -110,6 +111,15 @@ impl<'a> Schema<'a> {
             Place::OpenApi(place) => {
                 place.list(field).map(|(at, meta)| (Self(Place::OpenApi(at)), meta))
             }
+        }
+    }
+
+    /// Whether an object can be converted to its Go type. Helm patches one that cannot be as if it
+    /// were of an unknown kind. Always true for a schema from OpenAPI.
+    pub fn fits(self, object: &serde_json::Value) -> bool {
+        match self.0 {
+            Place::Go(place) => fit::fits(place, object),
+            Place::OpenApi(_) => true,
         }
     }
 

@@ -190,7 +190,7 @@ fn lists(
     match element_type(&[original, modified])? {
         GoType::Map => keyed_lists(original, modified, schema, merge_key, options),
         GoType::Slice => Err(Error::ListOfLists),
-        kind => Ok(scalar_lists(original, modified, kind, options)),
+        kind => scalar_lists(original, modified, kind, options),
     }
 }
 
@@ -209,7 +209,7 @@ fn keyed_lists(
     }
     let identities = identities(modified, merge_key, GoType::Map)?;
     let order_same = same_order(original, modified, merge_key)?;
-    let mut items: Vec<Value> = normalize(items, &identities, GoType::Map)
+    let mut items: Vec<Value> = normalize(items, &identities, GoType::Map)?
         .into_iter()
         .map(|item| item.value)
         .chain(deletions)
@@ -277,7 +277,6 @@ fn keyed_items(
         let left = old.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
         let right = new.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
         match (left, right) {
-            (None, None) => return Ok((changes, deletions)),
             (Some((before, old_item, _)), Some((after, new_item, value))) if before == after => {
                 let mut patch = maps(old_item, new_item, schema, options)?;
                 if !patch.is_empty() {
@@ -303,7 +302,7 @@ fn keyed_items(
                 }
                 new.next();
             }
-            (Some(_), None) => return Ok((changes, deletions)),
+            _ => return Ok((changes, deletions)),
         }
     }
 }
@@ -322,14 +321,13 @@ fn scalar_lists(
     modified: &[Value],
     kind: GoType,
     options: Options,
-) -> ListDifference {
+) -> Result<ListDifference, Error> {
     let (old, new) = (by_text(original), by_text(modified));
     let (mut i, mut j) = (0, 0);
     let (mut additions, mut deletions) = (Vec::new(), Vec::new());
     loop {
         let (left, right) = (old.get(i), new.get(j));
         match (left, right) {
-            (None, None) => break,
             (Some((before, _)), Some((after, _))) if before == after => {
                 i += 1;
                 j += 1;
@@ -346,17 +344,17 @@ fn scalar_lists(
                 }
                 j += 1;
             }
-            (Some(_), None) => break,
+            _ => break,
         }
     }
     let deletions = super::merge::without_duplicates(deletions);
     let additions =
         additions.into_iter().map(|value| Item { identity: value.clone(), value }).collect();
-    let items = normalize(additions, modified, kind).into_iter().map(|item| item.value).collect();
+    let items = normalize(additions, modified, kind)?.into_iter().map(|item| item.value).collect();
     // Go has sorted the original list in place by now, and compares that with the modified one.
     let sorted_equal = old.len() == modified.len()
         && old.iter().zip(modified).all(|((_, old), new)| deep_equal(old, new));
     let wanted = (options.deletions && !deletions.is_empty()) || (options.changes && !sorted_equal);
     let order = if wanted { modified.to_vec() } else { Vec::new() };
-    ListDifference { items, deletions, order }
+    Ok(ListDifference { items, deletions, order })
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::gosort;
-use crate::value::{GoType, deep_equal, identical, list_text};
+use crate::value::{GoType, identical, list_text};
 
 use super::DIRECTIVE;
 
@@ -37,15 +37,13 @@ pub(super) fn is_deletion(item: &Value) -> bool {
 ///
 /// # Errors
 /// [`Error::BadType`] when a keyed list's item is no object, [`Error::NoMergeKey`] without the
-/// key, [`Error::GoPanics`] when the key's value is a list or an object.
+/// key.
 pub(super) fn identity<'a>(item: &'a Value, key: &str, kind: GoType) -> Result<&'a Value, Error> {
     if kind != GoType::Map {
         return Ok(item);
     }
     let Value::Object(object) = item else { return Err(Error::bad_type(GoType::Map, item)) };
-    let value = object.get(key).ok_or_else(|| Error::no_merge_key(object, key))?;
-    identical(value, value)?;
-    Ok(value)
+    object.get(key).ok_or_else(|| Error::no_merge_key(object, key))
 }
 
 /// The identities of a list's items.
@@ -53,9 +51,22 @@ pub(super) fn identities(list: &[Value], key: &str, kind: GoType) -> Result<Vec<
     list.iter().map(|item| identity(item, key, kind).cloned()).collect()
 }
 
-/// The place of an item in an order.
-fn rank(order: &[Value], identity: &Value) -> Option<usize> {
-    order.iter().position(|other| deep_equal(other, identity))
+/// The place of an item in an order (`index`).
+///
+/// # Errors
+/// [`Error::GoPanics`] when Go cannot compare it with what stands there.
+fn rank(order: &[Value], identity: &Value) -> Result<Option<usize>, Error> {
+    for (position, other) in order.iter().enumerate() {
+        if identical(other, identity)? {
+            return Ok(Some(position));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an order names an item.
+pub(super) fn names(order: &[Value], identity: &Value) -> Result<bool, Error> {
+    rank(order, identity).map(|rank| rank.is_some())
 }
 
 /// An item on its way into an order.
@@ -66,16 +77,26 @@ pub(super) struct Item {
 
 /// Puts items into an order, deletions last (`normalizeSliceOrder`). Items that the order does
 /// not name come where Go's stable sort happens to leave them.
-pub(super) fn normalize(items: Vec<Item>, order: &[Value], kind: GoType) -> Vec<Item> {
-    let (deletions, kept): (Vec<Item>, Vec<Item>) =
+pub(super) fn normalize(
+    items: Vec<Item>,
+    order: &[Value],
+    kind: GoType,
+) -> Result<Vec<Item>, Error> {
+    let (deletions, mut kept): (Vec<Item>, Vec<Item>) =
         items.into_iter().partition(|item| kind == GoType::Map && is_deletion(&item.value));
-    let mut ranked: Vec<(Option<usize>, Item)> =
-        kept.into_iter().map(|item| (rank(order, &item.identity), item)).collect();
-    gosort::stable(&mut ranked, |(left, _), (right, _)| match (left, right) {
-        (Some(left), Some(right)) => left < right,
-        _ => true,
-    });
-    ranked.into_iter().map(|(_, item)| item).chain(deletions).collect()
+    if kept.len() > 1 {
+        let mut ranked = Vec::with_capacity(kept.len());
+        for item in kept {
+            ranked.push((rank(order, &item.identity)?, item));
+        }
+        gosort::stable(&mut ranked, |(left, _), (right, _)| match (left, right) {
+            (Some(left), Some(right)) => left < right,
+            _ => true,
+        });
+        kept = ranked.into_iter().map(|(_, item)| item).collect();
+    }
+    kept.extend(deletions);
+    Ok(kept)
 }
 
 /// Orders what the patch names by `patch_order` and what only the server has by `server_order`,
@@ -86,28 +107,39 @@ pub(super) fn merge_ordered(
     patch_order: &[Value],
     server_order: &[Value],
     kind: GoType,
-) -> Vec<Value> {
-    let ranked = |items: Vec<Item>| {
-        items
-            .into_iter()
-            .map(|item| (rank(server_order, &item.identity), item.value))
-            .collect::<Vec<_>>()
-            .into_iter()
-            .peekable()
-    };
-    let mut right = ranked(normalize(patch, patch_order, kind));
-    let mut left = ranked(normalize(server_only, server_order, kind));
+) -> Result<Vec<Value>, Error> {
+    let mut right = normalize(patch, patch_order, kind)?.into_iter().peekable();
+    let mut left = normalize(server_only, server_order, kind)?.into_iter().peekable();
+    // Ranks of the two items in front, looked up when both are there: like Go, nothing is compared
+    // that need not be.
+    let (mut left_rank, mut right_rank) = (None, None);
     let mut merged = Vec::new();
     loop {
         let server_first = match (left.peek(), right.peek()) {
-            (Some((Some(left), _)), Some((Some(right), _))) => left < right,
-            (Some(_), None) => true,
-            _ => false,
+            (Some(server), Some(named)) => {
+                let server = match left_rank {
+                    Some(rank) => rank,
+                    None => rank(server_order, &server.identity)?,
+                };
+                let named = match right_rank {
+                    Some(rank) => rank,
+                    None => rank(server_order, &named.identity)?,
+                };
+                (left_rank, right_rank) = (Some(server), Some(named));
+                matches!((server, named), (Some(server), Some(named)) if server < named)
+            }
+            (server, _) => server.is_some(),
         };
-        let next = if server_first { left.next() } else { right.next() };
+        let next = if server_first {
+            left_rank = None;
+            left.next()
+        } else {
+            right_rank = None;
+            right.next()
+        };
         match next {
-            Some((_, value)) => merged.push(value),
-            None => return merged,
+            Some(item) => merged.push(item.value),
+            None => return Ok(merged),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::schema::{Schema, Strategy};
 use crate::value::{GoType, Object, deep_equal, hashable, identical, list_text, text};
 
-use super::list::{Item, element_type, identities, identity, is_deletion, merge_ordered};
+use super::list::{Item, element_type, identities, identity, is_deletion, merge_ordered, names};
 use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, RETAIN_KEYS, SET_ELEMENT_ORDER};
 
 /// Who merges (`MergeOptions`, whose two switches always agree).
@@ -232,7 +232,7 @@ fn ordered_list(
     let patch_order = identities(order, merge_key, kind)?;
     let named = with_identity(named, merge_key, kind)?;
     let rest = with_identity(rest, merge_key, kind)?;
-    Ok(Some(merge_ordered(named, rest, &patch_order, &live?, kind)))
+    merge_ordered(named, rest, &patch_order, &live?, kind).map(Some)
 }
 
 fn with_identity(list: Vec<Value>, merge_key: &str, kind: GoType) -> Result<Vec<Item>, Error> {
@@ -362,29 +362,47 @@ fn lists(
             .collect();
         return Ok(Merged { items, live: Vec::new() });
     }
-    let both = original.iter().chain(&patch).cloned().collect();
-    let (named, rest) = partition(without_duplicates(both), &patch, merge_key)?;
+    // With nothing to append, Go drops duplicates in the live list's own memory.
+    let mut memory: Vec<Value> = original.iter().chain(&patch).cloned().collect();
+    let count = drop_duplicates(&mut memory);
+    let both = memory.iter().take(count).cloned().collect();
+    let live = if patch.is_empty() { memory } else { original };
+    let (named, rest) = partition(both, &patch, merge_key)?;
     let (named, rest) =
         (with_identity(named, merge_key, kind)?, with_identity(rest, merge_key, kind)?);
-    let items = merge_ordered(named, rest, &patch, &original, kind);
-    Ok(Merged { items, live: original })
+    let items = merge_ordered(named, rest, &patch, &live, kind)?;
+    Ok(Merged { items, live })
 }
 
-/// Drops later equals, each time moving the last one into its place (`deduplicateScalars`).
+/// A list without later equals (`deduplicateScalars`).
 pub(super) fn without_duplicates(mut list: Vec<Value>) -> Vec<Value> {
+    let count = drop_duplicates(&mut list);
+    list.truncate(count);
+    list
+}
+
+/// Drops later equals, each time moving the last one into its place. Returns how many are left;
+/// what comes after them is the end as it was.
+fn drop_duplicates(list: &mut [Value]) -> usize {
+    let mut count = list.len();
     let mut i = 0;
-    while i < list.len() {
+    while i < count {
         let mut j = i + 1;
-        while let (Some(left), Some(right)) = (list.get(i), list.get(j)) {
-            if deep_equal(left, right) {
-                list.swap_remove(j);
-            } else {
-                j += 1;
+        while j < count {
+            match (list.get(i), list.get(j), list.get(count - 1)) {
+                (Some(left), Some(right), Some(last)) if deep_equal(left, right) => {
+                    let last = last.clone();
+                    if let Some(place) = list.get_mut(j) {
+                        *place = last;
+                    }
+                    count -= 1;
+                }
+                _ => j += 1,
             }
         }
         i += 1;
     }
-    list
+    count
 }
 
 fn keyed_lists(
@@ -415,10 +433,9 @@ fn keyed_lists(
     let merged = list.into_items();
     let (mut named, mut rest) = (Vec::new(), Vec::new());
     for item in with_identity(merged, merge_key, GoType::Map)? {
-        let is_named = order.iter().any(|other| deep_equal(other, &item.identity));
-        if is_named { named.push(item) } else { rest.push(item) }
+        if names(&order, &item.identity)? { named.push(item) } else { rest.push(item) }
     }
-    let items = merge_ordered(named, rest, &order, &original_order, GoType::Map);
+    let items = merge_ordered(named, rest, &order, &original_order, GoType::Map)?;
     Ok(Merged { items, live })
 }
 

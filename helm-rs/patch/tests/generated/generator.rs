@@ -44,6 +44,7 @@ struct Field {
 
 /// The types of the embedded table, read from its file.
 pub struct Types {
+    names: Vec<String>,
     structs: Vec<Vec<Field>>,
     kinds: Vec<(String, String, usize)>,
     by_name: BTreeMap<String, usize>,
@@ -67,11 +68,19 @@ const COMMON: [&str; 12] = [
 
 impl Types {
     pub fn read(table: &str) -> Self {
-        let mut types = Self { structs: Vec::new(), kinds: Vec::new(), by_name: BTreeMap::new() };
+        let mut types = Self {
+            names: Vec::new(),
+            structs: Vec::new(),
+            kinds: Vec::new(),
+            by_name: BTreeMap::new(),
+        };
         for line in table.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             match words[0] {
-                "T" => types.structs.push(words[2..].iter().map(|word| field(word)).collect()),
+                "T" => {
+                    types.names.push(words[1].to_owned());
+                    types.structs.push(words[2..].iter().map(|word| field(word)).collect());
+                }
                 "K" => {
                     types.by_name.insert(format!("{} {}", words[1], words[2]), types.kinds.len());
                     types.kinds.push((
@@ -123,11 +132,13 @@ fn word(random: &mut Random) -> Value {
 struct Maker<'a> {
     types: &'a Types,
     random: &'a mut Random,
+    /// How many values in a hundred are of any type, whatever the field's type is.
+    wildness: u64,
 }
 
 impl Maker<'_> {
     fn value(&mut self, holds: &str, depth: usize) -> Value {
-        if self.random.chance(1) {
+        if self.random.chance(self.wildness) {
             return self.wild();
         }
         match holds.as_bytes()[0] {
@@ -144,14 +155,46 @@ impl Maker<'_> {
             }
             b'#' => {
                 let number: usize = holds[1..].parse().unwrap();
-                Value::Object(self.structure(number, depth + 1))
+                match self.special(&self.types.names[number]) {
+                    Some(value) => value,
+                    None => Value::Object(self.structure(number, depth + 1)),
+                }
             }
             b'b' => json!(self.random.chance(50)),
             b's' => word(self.random),
             b'a' => self.wild(),
-            _ if self.random.chance(90) => json!(self.random.below(5)),
+            b'd' => number(self.random),
+            b'l' if self.random.chance(10) => json!(9_007_199_254_740_993_i64),
+            _ if self.random.chance(100 - 10 * self.wildness) => json!(self.random.below(5)),
             _ => number(self.random),
         }
+    }
+
+    /// A value of a type that reads JSON in its own way.
+    fn special(&mut self, name: &str) -> Option<Value> {
+        if self.random.chance(self.wildness * 5) {
+            return None;
+        }
+        let texts: &[&str] = match name {
+            "Time!" => {
+                &["2026-01-02T03:04:05Z", "2025-12-31T23:59:59+01:00", "2024-02-29T0:00:00.5Z"]
+            }
+            "MicroTime!" => &["2026-01-02T03:04:05.000001Z", "2026-01-02T03:04:05.999999-07:00"],
+            "Quantity!" => &["100m", "1Gi", "0.5", "1e3", "Ki", "+1.5k", ".5", "007", "12E"],
+            "IntOrString!" if self.random.chance(50) => return Some(json!(self.random.below(90))),
+            "IntOrString!" => &["25%", "http", "80"],
+            "JSON!" | "RawExtension!" | "FieldsV1!" => return Some(self.wild()),
+            "JSONSchemaPropsOrBool!" if self.random.chance(70) => {
+                return Some(json!(self.random.chance(50)));
+            }
+            "JSONSchemaPropsOrStringArray!" => return Some(json!(["a", "b"])),
+            _ => return None,
+        };
+        let odd = ["", "x", "2026-13-01T00:00:00Z", "1Zi", "2026-01-02 03:04:05Z", "1e", "-"];
+        if self.random.chance(self.wildness) {
+            return Some(json!(self.random.pick(&odd)));
+        }
+        Some(json!(self.random.pick(texts)))
     }
 
     /// Anything at all, whatever the type says.
@@ -200,7 +243,7 @@ impl Maker<'_> {
         for position in 0..count {
             let mut item = self.value(items, depth + 1);
             if merged && let Value::Object(object) = &mut item {
-                if !self.random.chance(1) {
+                if !self.random.chance(self.wildness) {
                     let key = self.key(merge_key, position, count);
                     object.insert(merge_key.to_owned(), key);
                 }
@@ -217,14 +260,14 @@ impl Maker<'_> {
         let distinct = !self.random.chance(10);
         let choice = if distinct { position } else { self.random.below(count.min(6)) };
         if merge_key.to_ascii_lowercase().ends_with("port") {
-            return match self.random.below(40) {
+            return match self.random.below(40) + usize::from(self.wildness == 0) * 3 {
                 0 => json!("80"),
                 1 => json!(80.5),
                 2 => Value::Null,
                 _ => json!(choice * 17 % 101),
             };
         }
-        match self.random.below(60) {
+        match self.random.below(60) + usize::from(self.wildness == 0) * 2 {
             0 => json!(choice),
             1 => Value::Null,
             _ => json!(format!("{}{}", WORDS[(choice * 7) % 5], choice / 5)),
@@ -233,7 +276,7 @@ impl Maker<'_> {
 
     /// A changed copy of a value of a type.
     fn change(&mut self, value: &Value, holds: &str, depth: usize) -> Value {
-        if self.random.chance(1) {
+        if self.random.chance(self.wildness) {
             return self.wild();
         }
         let inner = holds.trim_start_matches('*');
@@ -274,7 +317,7 @@ impl Maker<'_> {
             if self.random.chance(5) {
                 continue;
             }
-            if self.random.chance(1) {
+            if self.random.chance(2) {
                 changed.insert(key.clone(), Value::Null);
                 continue;
             }
@@ -295,7 +338,7 @@ impl Maker<'_> {
             let value = self.field(field, depth);
             changed.entry(field.name.clone()).or_insert(value);
         }
-        if self.random.chance(1) {
+        if self.random.chance(self.wildness) {
             let value = self.wild();
             changed.insert("unknownField".to_owned(), value);
         }
@@ -344,7 +387,7 @@ impl Maker<'_> {
             let again = self.random.pick(&changed).clone();
             changed.push(again);
         }
-        if merged && self.random.chance(1) {
+        if merged && self.random.chance(self.wildness) {
             changed.push(json!({merge_key: "a0", "$patch": "delete"}));
         }
         Value::Array(changed)
@@ -378,7 +421,9 @@ impl Maker<'_> {
                 if !list.is_empty() && self.random.chance(2) {
                     list.pop();
                 }
-                list.iter_mut().for_each(|item| self.disturb(item));
+                for item in list {
+                    self.disturb(item);
+                }
             }
             _ => {}
         }
@@ -394,7 +439,8 @@ pub fn case(types: &Types, seed: u64, number: u64) -> Request {
         random.below(types.kinds.len())
     };
     let (api_version, kind, number) = &types.kinds[kind];
-    let mut maker = Maker { types, random: &mut random };
+    let wildness = u64::from(!random.chance(60));
+    let mut maker = Maker { types, random: &mut random, wildness };
     let holds = format!("#{number}");
     let mut base = Value::Object(maker.structure(*number, 0));
     base["apiVersion"] = json!(api_version);
@@ -440,7 +486,7 @@ pub fn case(types: &Types, seed: u64, number: u64) -> Request {
         ..Request::default()
     };
     if op == "apply" {
-        request.op = "three-way".to_owned();
+        "three-way".clone_into(&mut request.op);
         let made = crate::peer::answer(&request).patch;
         let mut patch: Value = serde_json::from_str(&made).unwrap_or_else(|_| modified.clone());
         if maker.random.chance(80) {

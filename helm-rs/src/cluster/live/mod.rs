@@ -18,6 +18,7 @@ mod problem;
 mod retry;
 mod reviews;
 mod send;
+mod stream;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use super::{
 pub use clock::SystemClock;
 pub use connection::{Connection, InCluster};
 pub use retry::RetryPolicy;
+pub use stream::BodyStream;
 
 use path::Query;
 use retry::{Call, Repeat};
