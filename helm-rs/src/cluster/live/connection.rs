@@ -159,6 +159,8 @@ impl Connection {
             if let Ok(text) = std::fs::read(file)
                 && let Err(error) = goyaml::from_yaml(&text, &goyaml::Limits::default())
             {
+                let error = error.to_string();
+                let error = error.trim_start_matches("error converting YAML to JSON: ");
                 let reason = format!("error loading config file \"{}\": {error}", file.display());
                 return Err(configuration(reason));
             }

@@ -42,6 +42,9 @@ use path::Query;
 use retry::{Call, Repeat};
 use send::Sender;
 
+/// Who gets the warnings that the server sends.
+pub type Warnings = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How requests are sent.
 #[derive(Clone)]
 pub struct LiveOptions {
@@ -60,7 +63,7 @@ pub struct LiveOptions {
     /// Random bits for the jitter of waits.
     pub seed: u64,
     /// Gets each warning that the server sends with an answer.
-    pub warnings: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub warnings: Option<Warnings>,
 }
 
 impl LiveOptions {
@@ -69,7 +72,7 @@ impl LiveOptions {
         Self {
             user_agent: user_agent.to_owned(),
             concurrency: 32,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             answer_size: 1 << 30,
             retry: RetryPolicy::default(),
             clock: Arc::new(SystemClock::new()),

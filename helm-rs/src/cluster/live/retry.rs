@@ -30,7 +30,7 @@ impl Default for RetryPolicy {
             tries: 8,
             first: Duration::from_millis(100),
             longest: Duration::from_secs(5),
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
         }
     }
 }
@@ -83,10 +83,9 @@ fn tries_for(repeat: Repeat, error: &ClusterError, reached: bool) -> u32 {
 fn transport_tries(error: &TransportError, repeatable: bool, reached: bool) -> u32 {
     match error.problem {
         TransportProblem::Certificate { .. } => 1,
-        _ if error.before_sending() => {
-            // A server that answered before is restarting; one that never did has a wrong address.
-            if reached { u32::MAX } else { 1 }
-        }
+        // A server that answered before is restarting; one that never did has a wrong address.
+        _ if error.before_sending() && !reached => 1,
+        _ if error.before_sending() => u32::MAX,
         TransportProblem::Timeout if repeatable => 2,
         _ if repeatable => u32::MAX,
         _ => 1,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::cluster::discovery::add_version;
 use crate::cluster::kind::api_version;
 use crate::cluster::{Discovery, Kind, Resource};
 
@@ -49,18 +50,7 @@ impl Table {
 
     fn add(&mut self, resource: Resource) {
         let kind = &resource.kind;
-        let versions = match self.groups.iter_mut().find(|(group, _)| *group == kind.group) {
-            Some((_, versions)) => versions,
-            None => {
-                self.groups.push((kind.group.clone(), Vec::new()));
-                // Just pushed.
-                let Some((_, versions)) = self.groups.last_mut() else { return };
-                versions
-            }
-        };
-        if !versions.contains(&kind.version) {
-            versions.push(kind.version.clone());
-        }
+        add_version(&mut self.groups, kind);
         self.resources.retain(|other| {
             (&other.kind.group, &other.kind.version, &other.plural)
                 != (&kind.group, &kind.version, &resource.plural)
@@ -107,7 +97,7 @@ impl Table {
             self.add(resource);
         }
         if let Some((_, versions)) = self.groups.iter_mut().find(|(name, _)| *name == group) {
-            versions.sort_by(|one, other| rank(other).cmp(&rank(one)));
+            versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
         }
     }
 
@@ -180,14 +170,14 @@ pub(super) fn generation(resource: &Resource) -> Generation {
     let group = resource.kind.group.as_str();
     match (group, resource.plural.as_str()) {
         ("apps", "deployments") => Generation::SpecAndAnnotations,
-        ("apps", "controllerrevisions") | ("resource.k8s.io", "resourceclaims") => Generation::None,
+        ("apps", "controllerrevisions")
+        | ("networking.k8s.io", "ipaddresses" | "servicecidrs")
+        | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => Generation::None,
         ("scheduling.k8s.io", _) => Generation::Fixed,
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             Generation::Field("webhooks")
         }
         ("discovery.k8s.io", _) => Generation::AllButMetadata,
-        ("networking.k8s.io", "ipaddresses" | "servicecidrs")
-        | ("resource.k8s.io", "resourceclaimtemplates") => Generation::None,
         ("", "podtemplates") => Generation::Field("template"),
         ("", "pods" | "replicationcontrollers")
         | (
@@ -257,7 +247,7 @@ mod tests {
     #[test]
     fn versions_in_order() {
         let mut versions = ["v1beta1", "v2", "foo", "v1", "v1alpha2", "v1beta2"];
-        versions.sort_by(|one, other| rank(other).cmp(&rank(one)));
+        versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
         assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"]);
     }
 }
