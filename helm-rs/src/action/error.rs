@@ -68,7 +68,7 @@ pub enum ActionError {
         what: &'static str,
         /// What is wrong with it; part of this level's text, since Helm does not always name the
         /// manifest.
-        error: BuildError,
+        error: Box<BuildError>,
     },
     /// Objects that are in the way.
     #[error("Unable to continue with {action}")]
@@ -76,7 +76,7 @@ pub enum ActionError {
         /// `install` or `update`.
         action: &'static str,
         /// Which, and why.
-        source: ConflictError,
+        source: Box<ConflictError>,
     },
     /// A file under `crds/`.
     #[error("failed to install CRD {name}")]
@@ -84,7 +84,7 @@ pub enum ActionError {
         /// The file.
         name: String,
         /// What is wrong.
-        source: CrdError,
+        source: Box<CrdError>,
     },
     /// Objects that could not be created.
     #[error(transparent)]
@@ -112,7 +112,7 @@ pub enum ActionError {
         /// The status in the record.
         status: String,
         /// Why it could not be written.
-        source: StorageError,
+        source: Box<StorageError>,
     },
     /// `--hide-secret` without a dry run.
     #[error("Hiding Kubernetes secrets requires a dry-run mode")]

@@ -357,7 +357,7 @@ async fn missing_crds(
         let built = build(discovery, &crd.file.data, &options.namespace, false);
         items.extend(built.map_err(|error| ActionError::Crd {
             name: crd.file.name.clone(),
-            source: error.into(),
+            source: Box::new(error.into()),
         })?);
     }
     let wanted: Vec<&Item> = items.iter().collect();
@@ -444,7 +444,7 @@ async fn finish(
             .await
             .map_err(|source| ActionError::Conflict {
                 action: if draft.action == "install" { "install" } else { "update" },
-                source,
+                source: Box::new(source),
             })?;
     let rest: Vec<usize> = (0..live.len())
         .filter(|at| {
@@ -456,10 +456,10 @@ async fn finish(
     for (at, found) in rest.iter().zip(session.writer().read(&wanted).await) {
         let found = found.map_err(|source| ActionError::Conflict {
             action: "update",
-            source: super::error::ConflictError::Read {
+            source: Box::new(super::error::ConflictError::Read {
                 title: draft.target.get(*at).map(Item::title).unwrap_or_default(),
                 source,
-            },
+            }),
         })?;
         if let Some(slot) = live.get_mut(*at) {
             *slot = found.map_or(Live::Absent, |value| Live::Present(Box::new(value)));
@@ -580,9 +580,9 @@ async fn create(
 ) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Create);
     if new_kind {
-        planned.in_memory = "the plan creates its definition".to_owned();
+        "the plan creates its definition".clone_into(&mut planned.in_memory);
     } else if new_namespaces.contains(&item.target.namespace) {
-        planned.in_memory = "the plan creates its namespace".to_owned();
+        "the plan creates its namespace".clone_into(&mut planned.in_memory);
     } else if let Err(error) = session.writer().create_one(item, true).await {
         match error.kind() {
             ErrorKind::Forbidden => planned.in_memory = error.to_string(),

@@ -92,7 +92,7 @@ pub(super) fn objects(
     what: &'static str,
 ) -> Result<Vec<Item>, ActionError> {
     build(discovery, manifest, &options.namespace, validate)
-        .map_err(|error| ActionError::Build { what, error })
+        .map_err(|error| ActionError::Build { what, error: Box::new(error) })
 }
 
 /// Gives objects the release's ownership metadata.

@@ -87,7 +87,7 @@ impl Default for ReleaseOptions {
             hide_secret: false,
             wait: false,
             wait_for_jobs: false,
-            timeout: Duration::from_secs(300),
+            timeout: Duration::from_mins(5),
             take_ownership: false,
             disable_validation: false,
             no_hooks: false,

@@ -164,7 +164,7 @@ pub async fn upgrade(
     let unrecorded = |source| ActionError::Unrecorded {
         name: release.name.clone(),
         status: Status::PendingUpgrade.to_string(),
-        source,
+        source: Box::new(source),
     };
     let before = &mut prepared.current;
     let description = before.record.info()?.description;
@@ -284,7 +284,7 @@ pub(super) async fn conflicts(
     let is_new = |item: &Item| !current.iter().any(|old| same(old, item));
     prepare::conflicts(session, target, is_new, owner, options.take_ownership)
         .await
-        .map_err(|source| ActionError::Conflict { action: "update", source })
+        .map_err(|source| ActionError::Conflict { action: "update", source: Box::new(source) })
 }
 
 /// `releasingUpgrade`, hooks aside.

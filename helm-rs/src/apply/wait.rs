@@ -129,7 +129,9 @@ impl Waiter<'_> {
             let mut all = entries.iter().all(|entry| entry.ready);
             if all && !first_look {
                 // All were ready, but not at the same time.
-                entries.iter_mut().for_each(|entry| entry.ready = false);
+                for entry in &mut entries {
+                    entry.ready = false;
+                }
                 self.round(&mut entries).await?;
                 all = entries.iter().all(|entry| entry.ready);
             }

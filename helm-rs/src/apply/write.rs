@@ -382,7 +382,7 @@ impl Writer<'_> {
             Err(error) => {
                 self.log(format!(
                     "Failed to delete {}, err: {error}",
-                    quote(&format!("{}/{}", item.target.resource.plural, item.target.name))
+                    quote(format!("{}/{}", item.target.resource.plural, item.target.name))
                 ));
                 false
             }
