@@ -29,7 +29,7 @@ impl Run<'_> {
         Target::new(&self.resource(api_version, kind).await, self.namespace, name)
     }
 
-    fn say(&mut self, line: String) {
+    fn say(&mut self, line: &str) {
         let mut line = line.replace(self.namespace, "NAMESPACE");
         for (text, mask) in &self.masks {
             line = line.replace(text.as_str(), mask);
@@ -47,13 +47,13 @@ impl Run<'_> {
                     self.masks.push((uid.to_owned(), mask));
                 }
                 let masked = masked(object);
-                self.say(format!("{what}: {masked}"));
+                self.say(&format!("{what}: {masked}"));
             }
             Err(error) => {
                 let code = error.status().map_or(0, |status| status.code);
                 let details = error.status().map(|status| status.details.clone());
                 let details = details.unwrap_or_default();
-                self.say(format!("{what}: {:?} {code} {error} {details}", error.kind()));
+                self.say(&format!("{what}: {:?} {code} {error} {details}", error.kind()));
             }
         }
     }
@@ -160,11 +160,11 @@ async fn writes(run: &mut Run<'_>) {
     let first = run.create("create", config_map("one")).await;
     run.create("create again", config_map("one")).await;
     let same = run.update("update without a change", &target, &first).await;
-    run.say(format!("version stays: {}", version(&first) == version(&same)));
+    run.say(&format!("version stays: {}", version(&first) == version(&same)));
     let mut changed = first.clone();
     changed["data"]["b"] = "2".into();
     let second = run.update("update", &target, &changed).await;
-    run.say(format!("version moves: {}", version(&first) != version(&second)));
+    run.say(&format!("version moves: {}", version(&first) != version(&second)));
     run.update("update from an old version", &target, &changed).await;
     let missing = run.target("v1", "ConfigMap", "missing").await;
     run.update("update what is not there", &missing, &config_map("missing")).await;
@@ -183,7 +183,7 @@ async fn writes(run: &mut Run<'_>) {
     );
     let patched = patched.await;
     let again = run.patch("empty patch", &target, PatchKind::Strategic, json!({})).await;
-    run.say(format!("version stays: {}", version(&patched) == version(&again)));
+    run.say(&format!("version stays: {}", version(&patched) == version(&again)));
     run.patch("rename", &target, PatchKind::Merge, json!({ "metadata": { "name": "x" } })).await;
     let body = json!({ "metadata": { "resourceVersion": "1" }, "data": { "d": "4" } });
     run.patch("patch an old version", &target, PatchKind::Merge, body).await;
@@ -217,7 +217,7 @@ async fn dry_runs(run: &mut Run<'_>) {
     let options = DeleteOptions { dry_run: true, ..DeleteOptions::default() };
     run.delete("dry delete", &target, &options).await;
     let after = run.get("nothing changed", &target).await;
-    run.say(format!("version stays: {}", version(&created) == version(&after)));
+    run.say(&format!("version stays: {}", version(&created) == version(&after)));
 }
 
 async fn deletes(run: &mut Run<'_>) {
@@ -288,7 +288,7 @@ async fn refusals(run: &mut Run<'_>) {
     let answer = run.cluster.create(&target, &service, &WriteOptions::default()).await;
     let refused =
         answer.is_err_and(|error| error.to_string().contains("metadata.name: Invalid value"));
-    run.say(format!("a service's name has no dots: {refused}"));
+    run.say(&format!("a service's name has no dots: {refused}"));
 }
 
 async fn lists(run: &mut Run<'_>) {
@@ -316,7 +316,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let page = run.cluster.list(&maps, &query).await.unwrap();
-        run.say(format!("{labels} {fields} {limit}: {} in a page", page.items.len()));
+        run.say(&format!("{labels} {fields} {limit}: {} in a page", page.items.len()));
         let all = list_all(run.cluster, &maps, &query).await.unwrap();
         let names: Vec<_> = all
             .items
@@ -329,7 +329,7 @@ async fn lists(run: &mut Run<'_>) {
                     .to_owned()
             })
             .collect();
-        run.say(names.join(" "));
+        run.say(&names.join(" "));
     }
     for (labels, fields) in [("a===", ""), ("a in (b", ""), ("", "data.x=1")] {
         let query = ListQuery {
@@ -339,7 +339,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let error = run.cluster.list(&maps, &query).await.unwrap_err();
-        run.say(format!("{labels} {fields}: {:?} {error}", error.kind()));
+        run.say(&format!("{labels} {fields}: {:?} {error}", error.kind()));
     }
 }
 
@@ -484,7 +484,7 @@ async fn custom(run: &mut Run<'_>, group: &str) {
     run.create("a CRD", definition).await;
     let kind = Kind::new(&api_version, "Widget");
     let known = run.cluster.discovery(false).await.unwrap();
-    run.say(format!("discovery is kept: {}", known.resource(&kind).is_none()));
+    run.say(&format!("discovery is kept: {}", known.resource(&kind).is_none()));
     let mut tries = 0;
     let found = loop {
         let known = run.cluster.discovery(true).await.unwrap();
@@ -495,11 +495,11 @@ async fn custom(run: &mut Run<'_>, group: &str) {
         assert!(tries < 100, "the CRD is not served");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     };
-    run.say(format!("{found:?}"));
+    run.say(&format!("{found:?}"));
     let versions = run.cluster.discovery(false).await.unwrap();
     let groups: Vec<_> =
         versions.groups().iter().filter(|(name, _)| name == group).cloned().collect();
-    run.say(format!("{groups:?}"));
+    run.say(&format!("{groups:?}"));
     let widget = json!({
         "apiVersion": api_version, "kind": "Widget", "metadata": { "name": "w" },
         "spec": { "size": 1, "list": [{ "a": 1 }, { "b": 2 }] },
@@ -562,7 +562,7 @@ async fn watches(run: &mut Run<'_>) {
     }
     drop(watch);
     for line in lines {
-        run.say(line);
+        run.say(&line);
     }
     // What is there comes first when no version is given; then the watch runs out.
     run.create("create again", object).await;
@@ -573,7 +573,7 @@ async fn watches(run: &mut Run<'_>) {
         events += usize::from(event.object().is_some());
     }
     drop(watch);
-    run.say(format!("{events} event, and an end in good order"));
+    run.say(&format!("{events} event, and an end in good order"));
 }
 
 async fn rights(run: &mut Run<'_>) {
@@ -621,29 +621,29 @@ async fn rights(run: &mut Run<'_>) {
     }
     for question in &questions {
         let decision = run.cluster.subject_may(&subject, question).await.unwrap();
-        run.say(format!("{question:?}: {decision:?}"));
+        run.say(&format!("{question:?}: {decision:?}"));
     }
 }
 
 async fn script(cluster: &dyn Cluster, namespace: &str) -> Vec<String> {
     let mut run = Run { cluster, namespace, lines: Vec::new(), masks: Vec::new() };
-    run.say("# writes".to_owned());
+    run.say("# writes");
     writes(&mut run).await;
-    run.say("# dry runs".to_owned());
+    run.say("# dry runs");
     dry_runs(&mut run).await;
-    run.say("# deletes".to_owned());
+    run.say("# deletes");
     deletes(&mut run).await;
-    run.say("# refusals".to_owned());
+    run.say("# refusals");
     refusals(&mut run).await;
-    run.say("# lists".to_owned());
+    run.say("# lists");
     lists(&mut run).await;
-    run.say("# generations".to_owned());
+    run.say("# generations");
     generations(&mut run).await;
-    run.say("# custom objects".to_owned());
+    run.say("# custom objects");
     custom(&mut run, &format!("{namespace}.example.org")).await;
-    run.say("# watches".to_owned());
+    run.say("# watches");
     watches(&mut run).await;
-    run.say("# rights".to_owned());
+    run.say("# rights");
     rights(&mut run).await;
     run.lines
 }

@@ -157,9 +157,11 @@ async fn transport_failures_read_as_gos() {
     // The right server without its CA.
     let folder = std::env::temp_dir().join(format!("ichor-ca-{}", std::process::id()));
     if let Ok(plane) = cluster.plane() {
-        let mut connection = Connection::default();
-        connection.server = Some(plane.url());
-        connection.token = Some(plane.identities().admin.token.clone());
+        let mut connection = Connection {
+            server: Some(plane.url()),
+            token: Some(plane.identities().admin.token.clone()),
+            ..Connection::default()
+        };
         let live = Live::connect(&connection, options()).await.unwrap();
         let error = live.server_version().await.unwrap_err();
         let url = plane.url();
