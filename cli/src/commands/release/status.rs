@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         ..Shown::default()
     };
     let text = match arguments.output {
-        Output::Table => table(record, &shown).map_err(fail)?,
+        Output::Table => table(record, shown).map_err(fail)?,
         Output::Json => format!("{}\n", json(record, arguments.show_secrets).map_err(fail)?),
         Output::Yaml => {
             let json = json(record, arguments.show_secrets).map_err(fail)?;
@@ -79,7 +79,7 @@ pub(super) struct Shown {
 }
 
 /// A record's state for people.
-pub(super) fn table(record: &Record, shown: &Shown) -> Result<String, FieldError> {
+pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError> {
     let info = record.info()?;
     let mut out = format!("NAME: {}\n", record.name()?);
     // Writing to a String cannot fail.

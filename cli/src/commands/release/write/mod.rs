@@ -218,7 +218,7 @@ impl WriteFlags {
                     debug: context.global.debug,
                     ..Shown::default()
                 };
-                table(record, &shown).map_err(|error| CommandError::new(error_chain(&error)))?
+                table(record, shown).map_err(|error| CommandError::new(error_chain(&error)))?
             }
             Output::Json => format!("{}\n", record.to_json()),
             Output::Yaml => {
@@ -259,9 +259,9 @@ pub(super) fn action_error(
                 .waiting
                 .iter()
                 .map(|object| {
-                    let details: String =
-                        object.details.iter().map(|line| format!("\n    {line}")).collect();
-                    format!("\n  {}: {}{details}", object.object, object.reason)
+                    let lines = [format!("{}: {}", object.object, object.reason)];
+                    let lines: Vec<_> = lines.iter().chain(&object.details).cloned().collect();
+                    format!("\n  {}", lines.join("\n    "))
                 })
                 .collect();
             error_with.hint(format!("not ready when time was up:{}", objects.concat()))
