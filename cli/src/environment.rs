@@ -20,6 +20,7 @@ use helm_rs::render::time::Zone;
 /// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
 /// | `PATH` | Where post-renderers are looked for. |
 /// | `NO_COLOR` | Set and not empty: no colour. |
+/// | any | What `env` and `expandenv` in `--name-template` ask for. |
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, OsString>,
@@ -61,6 +62,12 @@ impl Environment {
     /// A variable, when it is set and not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsString> {
         self.variables.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// A variable by the bytes of its name.
+    pub(crate) fn bytes(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let value = self.variable(std::str::from_utf8(name).ok()?)?;
+        Some(value.as_encoded_bytes().to_vec())
     }
 
     /// A variable as text.

@@ -2,6 +2,7 @@
 
 pub mod action;
 mod address;
+pub mod apply;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
@@ -9,6 +10,7 @@ pub mod compatible;
 pub mod diff;
 pub mod gopath;
 pub mod gotext;
+mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod release;

@@ -183,7 +183,8 @@ fn live(live: Live, record: Built) -> Case {
 }
 
 fn findings(case: &Case) -> Vec<Finding> {
-    let text: String = case.records.iter().map(|record| format!("{}\n", record.secret())).collect();
+    let text: Vec<String> = case.records.iter().map(Built::secret).collect();
+    let text = text.join("\n");
     let input = Input::Stream("test".to_owned(), Box::new(std::io::Cursor::new(text)));
     let question = Question { now: NOW, ..case.question.clone() };
     let scan = scan(vec![input], &InputLimits::default(), None, |record| {

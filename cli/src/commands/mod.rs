@@ -81,7 +81,7 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    flags::take_any_value(Arguments::command())
 }
 
 /// Runs the program. `arguments` begins with the program's name.

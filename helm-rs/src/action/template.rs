@@ -115,6 +115,21 @@ pub fn template(
     validate_release_name(&options.release_name)
         .map_err(|source| Error::Name { name: options.release_name.clone(), source })?;
     values::process_dependencies(chart, user_values, Nulls::Keep, warnings)?;
+    render(engine, chart, user_values, options, host, warnings)
+}
+
+/// Renders a chart whose dependencies are processed.
+///
+/// # Errors
+/// [`Error`], with Helm's text.
+pub fn render(
+    engine: &Engine,
+    chart: &Chart,
+    user_values: &goyaml::Map,
+    options: &Options,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Rendering, Error> {
     let effective = values::coalesce_shared(chart, user_values, Nulls::Remove, warnings)?;
     if !options.skip_schema_validation {
         engine.validate(chart, &effective.graph.export(effective.root)?, warnings)?;

@@ -46,6 +46,19 @@ impl Discovery {
         Self { groups, resources, by_kind, subresource_kinds, failed }
     }
 
+    /// What would be served with these resources as well, after the others.
+    #[must_use]
+    pub fn extended(&self, more: impl IntoIterator<Item = Resource>) -> Self {
+        let mut all = self.clone();
+        for resource in more {
+            let kind = resource.kind.clone();
+            add_version(&mut all.groups, &kind);
+            all.by_kind.entry(kind).or_insert(all.resources.len());
+            all.resources.push(Arc::new(resource));
+        }
+        all
+    }
+
     /// The resource that holds objects of exactly this kind.
     pub fn resource(&self, kind: &Kind) -> Option<&Arc<Resource>> {
         self.resources.get(*self.by_kind.get(kind)?)
@@ -103,6 +116,15 @@ impl Discovery {
             names.insert(format!("{}/{}", resource.kind.api_version(), resource.kind.kind));
         }
         names.into_iter().collect()
+    }
+}
+
+/// Adds a kind's version to its group, and the group where it is new.
+pub(super) fn add_version(groups: &mut Vec<(String, Vec<String>)>, kind: &Kind) {
+    match groups.iter_mut().find(|(group, _)| *group == kind.group) {
+        Some((_, versions)) if versions.contains(&kind.version) => {}
+        Some((_, versions)) => versions.push(kind.version.clone()),
+        None => groups.push((kind.group.clone(), vec![kind.version.clone()])),
     }
 }
 

@@ -10,13 +10,16 @@
 //! and the real thing are the same code. The trait knows nothing of Helm. Objects are
 //! [`serde_json::Value`], as the server's JSON has them.
 
+mod block_on;
 mod clock;
 mod discovery;
 mod error;
+mod faults;
 mod kind;
 mod list;
 #[cfg(feature = "network")]
 pub mod live;
+pub mod memory;
 mod request;
 mod rights;
 mod status;
@@ -26,9 +29,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use block_on::block_on;
 pub use clock::{Clock, ManualClock};
 pub use discovery::{Discovery, FailedGroup, ServerVersion};
 pub use error::{ClusterError, ErrorKind, ReadError, TransportError, TransportProblem};
+pub use faults::{CallRecord, Count, Effect, Fault, Faults, Moment};
 pub use kind::{Kind, Resource, Target};
 pub use list::{list_all, list_each};
 pub use request::{
@@ -94,7 +99,7 @@ pub trait Cluster: Send + Sync {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>>;
+    ) -> Reply<'a, Box<dyn Watch + 'a>>;
 
     /// The log of a pod's container; of its only container when `container` is empty.
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>>;

@@ -10,10 +10,10 @@ const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 
 /// Fields of a Go struct, written in the order in which they are added.
 #[derive(Default)]
-struct Fields(String);
+pub(super) struct Fields(String);
 
 impl Fields {
-    fn raw(&mut self, name: &str, json: &str) {
+    pub(super) fn raw(&mut self, name: &str, json: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push('"');
         self.0.push_str(name);
@@ -21,30 +21,46 @@ impl Fields {
         self.0.push_str(json);
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    /// A field whose name may hold any character.
+    pub(super) fn raw_key(&mut self, name: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push_str(&string(name));
+        self.0.push(':');
+        self.0.push_str(json);
+    }
+
+    /// A text that may not be UTF-8, as Go writes it: wrong bytes become U+FFFD.
+    pub(super) fn bytes(&mut self, name: &str, text: &[u8]) {
+        if !text.is_empty() {
+            let json = json::to_json(&Value::String(text.into()));
+            self.raw(name, json.as_deref().unwrap_or("\"\""));
+        }
+    }
+
+    pub(super) fn text(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
             self.raw(name, &string(text));
         }
     }
 
-    fn number(&mut self, name: &str, number: i64) {
+    pub(super) fn number(&mut self, name: &str, number: i64) {
         if number != 0 {
             self.raw(name, &number.to_string());
         }
     }
 
-    fn texts(&mut self, name: &str, texts: &[String]) {
+    pub(super) fn texts(&mut self, name: &str, texts: &[String]) {
         if !texts.is_empty() {
             let texts: Vec<String> = texts.iter().map(|text| string(text)).collect();
             self.raw(name, &format!("[{}]", texts.join(",")));
         }
     }
 
-    fn time(&mut self, name: &str, text: &str) {
+    pub(super) fn time(&mut self, name: &str, text: &str) {
         self.raw(name, &string(&go_time(text)));
     }
 
-    fn end(mut self) -> String {
+    pub(super) fn end(mut self) -> String {
         self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
         self.0
     }

@@ -5,6 +5,7 @@
 //! release string ─ codec ─► JSON text ─ raw ─► fields kept to the byte ─► typed views
 //! ```
 
+mod build;
 mod chart;
 mod codec;
 pub mod compare;
@@ -20,6 +21,7 @@ pub mod storage;
 mod unpack;
 pub mod verify;
 
+pub use build::NewRecord;
 pub use chart::ChartError;
 pub use codec::{CodecError, CodecLimits, decode, encode};
 pub use export::{ExportError, ExportTarget, Exported, export};

@@ -17,7 +17,7 @@ pub const INFO_FIELDS: &[&str] =
 
 /// One revision of a release, as its record holds it. Everything that this version does not
 /// know or does not change keeps its exact text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     object: RawObject,
 }

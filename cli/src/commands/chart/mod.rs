@@ -5,7 +5,7 @@ pub(crate) mod options;
 mod pull;
 pub(crate) mod render;
 mod show;
-mod template;
+pub(crate) mod template;
 
 use clap::Subcommand;
 

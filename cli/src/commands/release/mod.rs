@@ -5,9 +5,15 @@ mod diff;
 mod export;
 mod get;
 mod history;
+#[cfg(feature = "network")]
+mod install;
 mod list;
 #[cfg(feature = "network")]
 mod live;
+#[cfg(feature = "network")]
+mod plan;
+#[cfg(feature = "network")]
+mod repair;
 mod selector;
 mod show;
 mod source;
@@ -15,8 +21,12 @@ mod status;
 mod stored;
 mod table;
 mod time;
+#[cfg(feature = "network")]
+mod upgrade;
 mod values;
 mod verify;
+#[cfg(feature = "network")]
+pub(crate) mod write;
 
 use clap::Subcommand;
 
@@ -62,6 +72,19 @@ pub(crate) enum Command {
     /// Print a release's notes, as `helm get notes`
     #[command(after_help = INPUTS)]
     Notes(get::Arguments),
+    /// Install a chart on the cluster, as `helm install`
+    #[cfg(feature = "network")]
+    Install(Box<install::Arguments>),
+    /// Upgrade a release on the cluster, as `helm upgrade`
+    #[cfg(feature = "network")]
+    Upgrade(Box<upgrade::Arguments>),
+    /// Tell what an installation or upgrade would do, without writing
+    #[cfg(feature = "network")]
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(plan::Command),
+    /// Look at a release that stayed pending, and mark it failed
+    #[cfg(feature = "network")]
+    Repair(Box<repair::Arguments>),
     /// Print everything that a revision's record holds
     #[command(after_help = with_inputs!(show::EXAMPLES))]
     Show(show::Arguments),
@@ -87,6 +110,14 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Values(arguments) => values::run(&arguments, context),
         Command::Manifest(arguments) => get::run(get::Part::Manifest, &arguments, context),
         Command::Hooks(arguments) => get::run(get::Part::Hooks, &arguments, context),
+        #[cfg(feature = "network")]
+        Command::Install(arguments) => install::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Upgrade(arguments) => upgrade::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Plan(command) => plan::run(command, context),
+        #[cfg(feature = "network")]
+        Command::Repair(arguments) => repair::run(&arguments, context),
         Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),
         Command::Show(arguments) => show::run(&arguments, context),
         Command::Chart(arguments) => chart::run(&arguments, context),

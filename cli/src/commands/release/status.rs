@@ -37,8 +37,13 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
     let record = &chosen.record;
     let fail = |error: FieldError| chosen.error(&error);
+    let shown = Shown {
+        description: arguments.show_desc,
+        secrets: arguments.show_secrets,
+        ..Shown::default()
+    };
     let text = match arguments.output {
-        Output::Table => table(record, arguments).map_err(fail)?,
+        Output::Table => table(record, &shown).map_err(fail)?,
         Output::Json => format!("{}\n", json(record, arguments.show_secrets).map_err(fail)?),
         Output::Yaml => {
             let json = json(record, arguments.show_secrets).map_err(fail)?;
@@ -60,7 +65,21 @@ fn json(record: &Record, show_secrets: bool) -> Result<String, FieldError> {
     record.to_helm_json(values, redact::manifest)
 }
 
-fn table(record: &Record, arguments: &Arguments) -> Result<String, FieldError> {
+/// What of a record's state is printed (`statusPrinter`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shown {
+    /// The description.
+    pub(super) description: bool,
+    /// Credentials, as they are.
+    pub(super) secrets: bool,
+    /// Not the notes.
+    pub(super) hide_notes: bool,
+    /// Hooks and manifest, whatever the description says.
+    pub(super) debug: bool,
+}
+
+/// A record's state for people.
+pub(super) fn table(record: &Record, shown: &Shown) -> Result<String, FieldError> {
     let info = record.info()?;
     let mut out = format!("NAME: {}\n", record.name()?);
     // Writing to a String cannot fail.
@@ -70,7 +89,7 @@ fn table(record: &Record, arguments: &Arguments) -> Result<String, FieldError> {
     let _ = writeln!(out, "NAMESPACE: {}", record.namespace()?);
     let _ = writeln!(out, "STATUS: {}", info.status_text);
     let _ = writeln!(out, "REVISION: {}", record.revision()?);
-    if arguments.show_desc {
+    if shown.description {
         let _ = writeln!(out, "DESCRIPTION: {}", info.description);
     }
     let hooks = record.hooks()?;
@@ -95,9 +114,9 @@ fn table(record: &Record, arguments: &Arguments) -> Result<String, FieldError> {
             );
         }
     }
-    if info.description.eq_ignore_ascii_case("dry run complete") {
+    if shown.debug || info.description.eq_ignore_ascii_case("dry run complete") {
         let edit = |text: &str| {
-            if arguments.show_secrets { text.to_owned() } else { redact::manifest(text) }
+            if shown.secrets { text.to_owned() } else { redact::manifest(text) }
         };
         out.push_str("HOOKS:\n");
         for hook in &hooks {
@@ -105,7 +124,7 @@ fn table(record: &Record, arguments: &Arguments) -> Result<String, FieldError> {
         }
         let _ = writeln!(out, "MANIFEST:\n{}", edit(&record.manifest()?));
     }
-    if !info.notes.is_empty() {
+    if !shown.hide_notes && !info.notes.is_empty() {
         let _ = writeln!(out, "NOTES:\n{}", info.notes.trim());
     }
     Ok(out)

@@ -11,8 +11,10 @@
 mod answer;
 mod clock;
 mod connection;
+mod credentials;
 mod discover;
 mod path;
+mod problem;
 mod retry;
 mod reviews;
 mod send;
@@ -40,6 +42,9 @@ use path::Query;
 use retry::{Call, Repeat};
 use send::Sender;
 
+/// Who gets the warnings that the server sends.
+pub type Warnings = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How requests are sent.
 #[derive(Clone)]
 pub struct LiveOptions {
@@ -58,7 +63,7 @@ pub struct LiveOptions {
     /// Random bits for the jitter of waits.
     pub seed: u64,
     /// Gets each warning that the server sends with an answer.
-    pub warnings: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub warnings: Option<Warnings>,
 }
 
 impl LiveOptions {
@@ -67,7 +72,7 @@ impl LiveOptions {
         Self {
             user_agent: user_agent.to_owned(),
             concurrency: 32,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             answer_size: 1 << 30,
             retry: RetryPolicy::default(),
             clock: Arc::new(SystemClock::new()),
@@ -92,7 +97,7 @@ struct OpenApi {
 }
 
 impl Live {
-    /// Prepares a client; nothing is sent yet, but credential plugins may run.
+    /// Prepares a client; nothing is sent yet, and no credential plugin runs.
     ///
     /// # Errors
     /// [`ClusterError::Configuration`] when kubeconfig, certificates or credentials are not good.
@@ -102,7 +107,7 @@ impl Live {
     ) -> Result<Self, ClusterError> {
         let config = connection.config(&options).await?;
         Ok(Self {
-            sender: Sender::new(config, options).await?,
+            sender: Sender::new(config, options),
             discovery: tokio::sync::Mutex::new(None),
             openapi: tokio::sync::Mutex::new(OpenApi::default()),
         })
@@ -257,8 +262,11 @@ impl Cluster for Live {
         &'a self,
         resource: &'a Resource,
         query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch>> {
-        Box::pin(async move { watch::start(&self.sender, resource, query).await })
+    ) -> Reply<'a, Box<dyn Watch + 'a>> {
+        Box::pin(async move {
+            let watch: Box<dyn Watch + 'a> = watch::start(&self.sender, resource, query).await?;
+            Ok(watch)
+        })
     }
 
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
@@ -286,7 +294,9 @@ impl Cluster for Live {
     }
 
     fn server_version(&self) -> Reply<'_, ServerVersion> {
-        Box::pin(async move { self.sender.send(&Call::get("/version".to_owned())).await?.parse() })
+        Box::pin(
+            async move { self.sender.send(&Call::get("/version".to_owned()).raw()).await?.parse() },
+        )
     }
 
     fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {

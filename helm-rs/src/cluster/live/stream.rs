@@ -4,9 +4,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
+use super::Live;
 use super::path::{self, Query};
 use super::retry::Call;
-use super::{Live, send};
 use crate::cluster::{ClusterError, ListQuery, Resource, TransportError, TransportProblem};
 
 /// What `Accept` says to get a list in Kubernetes' protobuf, which servers write several times as
@@ -67,7 +67,9 @@ impl BodyStream {
                     }
                 }
                 Ok(Some(Err(error))) => {
-                    return Err(broken(send::problem(&error).unwrap_or(TransportProblem::Closed)));
+                    return Err(broken(
+                        super::problem::problem(&error).unwrap_or(TransportProblem::Closed),
+                    ));
                 }
             }
         }

@@ -68,7 +68,7 @@ pub fn expected(records: &[Audited]) -> Vec<Expected> {
     }
     let mut all = Vec::new();
     for ((namespace, release), revisions) in releases {
-        let Some(current) = current(revisions.iter().copied()) else { continue };
+        let Some(current) = current(&revisions) else { continue };
         all.extend(current.objects.iter().map(|(identity, api_version)| Expected {
             identity: identity.clone(),
             api_version: api_version.clone(),

@@ -28,7 +28,7 @@ pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Find
             .map(|finding| finding.revision)
             .collect();
         together(&revisions, &broken, &mut findings);
-        let Some(current) = current(&revisions) else { continue };
+        let Some(current) = current(&revisions.iter().collect::<Vec<_>>()) else { continue };
         for object in current.objects.keys() {
             let owner = (namespace.clone(), release.clone());
             if let Some((other_namespace, other)) = claims.insert(object.clone(), owner) {
@@ -59,12 +59,10 @@ fn by_release(records: Vec<Audited>) -> BTreeMap<(String, String), Vec<Audited>>
 
 /// The revision whose objects are on the cluster: the last deployed one, else the last one unless
 /// it was uninstalled.
-pub(super) fn current<'a>(
-    revisions: impl IntoIterator<Item = &'a Audited> + Clone,
-) -> Option<&'a Audited> {
+pub(super) fn current<'a>(revisions: &[&'a Audited]) -> Option<&'a Audited> {
     let last = |with: fn(&Status) -> bool| {
         let fits = |record: &&Audited| with(&record.summary.info.status());
-        revisions.clone().into_iter().filter(fits).max_by_key(|record| record.summary.revision)
+        revisions.iter().copied().filter(fits).max_by_key(|record| record.summary.revision)
     };
     last(|status| *status == Status::Deployed).or_else(|| {
         last(|_| true).filter(|record| {
