@@ -1,6 +1,8 @@
 //! Killed before and after every write of an installation and of an upgrade, then run again with
 //! the documented recovery: the same end state each time. `hack/proof kill-install`.
 
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -70,7 +72,7 @@ async fn every_write() {
 }
 
 impl Bed {
-    fn arguments(&self, namespace: &str, upgrade: bool) -> Vec<String> {
+    fn arguments(namespace: &str, upgrade: bool) -> Vec<String> {
         let step = if upgrade { 2 } else { 1 };
         let values = chart(CHART).join(format!("steps/{step}.yaml"));
         let mut all = vec!["release".to_owned()];
@@ -97,7 +99,7 @@ impl Bed {
     fn prepare(&self, namespace: &str, upgrade: bool) {
         run(self.plane.kubectl().unwrap().args(["create", "namespace", namespace])).unwrap();
         if upgrade {
-            let arguments = self.arguments(namespace, false);
+            let arguments = Self::arguments(namespace, false);
             self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
@@ -106,14 +108,14 @@ impl Bed {
     fn reference(&self, what: &str, upgrade: bool) -> Objects {
         let namespace = format!("reference-{what}");
         self.prepare(&namespace, upgrade);
-        let arguments = self.arguments(&namespace, upgrade);
+        let arguments = Self::arguments(&namespace, upgrade);
         self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         self.state(&namespace)
     }
 
     fn start(&self, namespace: &str, upgrade: bool) -> Child {
         Command::new(test_support::place::ichor())
-            .args(self.arguments(namespace, upgrade))
+            .args(Self::arguments(namespace, upgrade))
             .env("KUBECONFIG", &self.through)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -179,7 +181,7 @@ impl Bed {
         if has_record {
             self.ichor(&["release", "repair", "r", "-n", namespace, "--yes"]);
         }
-        let mut arguments = self.arguments(namespace, upgrade);
+        let mut arguments = Self::arguments(namespace, upgrade);
         "upgrade".clone_into(&mut arguments[1]);
         arguments.push("--install".to_owned());
         self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());

@@ -1,6 +1,13 @@
 //! Real Helm on one server and ichor on its copy: the same objects, records, exit status and
 //! messages; and each goes on with what the other made.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "test code: a panic is how a test fails"
+)]
+#![expect(clippy::print_stdout, reason = "what was compared is told to whoever reads the output")]
+
 use std::time::{Duration, Instant};
 
 use live::objects::{differences, read};
@@ -9,9 +16,7 @@ use plane::support::or_skip;
 use plane::{Plane, PlaneOptions};
 
 async fn sides() -> Option<(Side, Side)> {
-    if or_skip(plane::find_peer("helm").map_err(plane::Error::from)).is_none() {
-        return None;
-    }
+    or_skip(plane::find_peer("helm"))?;
     let (left, right) =
         tokio::join!(Plane::start(PlaneOptions::default()), Plane::start(PlaneOptions::default()));
     let helm = Side { plane: or_skip(left)?, program: Program::Helm };

@@ -1,6 +1,8 @@
 //! Least rights: an action runs under exactly the rules of `plan --rights`, one fewer makes the
 //! plan name the missing one, and a plan writes nothing.
 
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+
 use std::path::PathBuf;
 
 use live::{Program, chart};
