@@ -19,6 +19,7 @@ use gotemplate::{CallError, List, Map, Method, Object, Str, Type, Value};
 use super::convert::Json;
 use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
+use crate::gotext::quote;
 
 /// `chartutil.Values`, Helm's type of `.Values`.
 pub(crate) static VALUES: MapType =
@@ -95,7 +96,7 @@ pub(crate) fn table(values: &Map, path: &[u8]) -> Result<Map, Str> {
 fn table_method(values: &Value, args: &[Value]) -> Result<Value, CallError> {
     table(&method_map(values)?, text_argument(args)?.as_bytes())
         .map(Value::Map)
-        .map_err(|name| CallError::new(format!("{} is not a table", quote(&name))))
+        .map_err(|name| CallError::new(format!("{} is not a table", quote(name))))
 }
 
 fn path_value(values: &Value, args: &[Value]) -> Result<Value, CallError> {
@@ -113,7 +114,7 @@ fn path_value(values: &Value, args: &[Value]) -> Result<Value, CallError> {
         Some(value) if !matches!(&value, Value::Map(map) if std::ptr::eq(map.ty(), &raw const MAP_ANY)) => {
             Ok(value)
         }
-        _ => Err(CallError::new(format!("{} is not a value", quote(&Str::from(key))))),
+        _ => Err(CallError::new(format!("{} is not a value", quote(key)))),
     }
 }
 
@@ -578,8 +579,4 @@ fn pointers<T>(ty: &'static ListType, items: &[T], object: impl Fn(&T) -> Rc<dyn
     }
     let items: Vec<_> = items.iter().map(|item| Value::Object(object(item))).collect();
     Value::List(List::new(ty, items))
-}
-
-fn quote(text: &Str) -> String {
-    crate::gotext::quote(text.as_bytes())
 }

@@ -5,9 +5,19 @@
 //! dozens of corners (`\w`, `\Q`, a literal `{`, `a{,3}`, class sets, limits), and the
 //! errors must read as Go's do.
 
-use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
+mod class;
+mod error;
+mod lexical;
+
+use regex_syntax::hir::{Capture, Class, ClassUnicode, Hir, Look, Repetition};
 
 use super::classes;
+pub(super) use error::SyntaxError;
+use error::{
+    BAD_CAPTURE, BAD_ESCAPE, BAD_PERL, BAD_REPEAT_OPERATOR, BAD_REPEAT_SIZE, NO_PAREN,
+    NO_REPEAT_ARGUMENT, TOO_DEEP, TOO_LARGE, UNEXPECTED_PAREN, error,
+};
+use lexical::{before, check_utf8, count, escape, next_char};
 
 /// Most copies that nested counted repetitions may make of one thing.
 const MAX_REPEAT: u32 = 1000;
@@ -15,49 +25,6 @@ const MAX_REPEAT: u32 = 1000;
 const MAX_HEIGHT: usize = 1000;
 /// Go's `maxSize`: 128 MiB of instructions.
 const MAX_SIZE: u64 = (128 << 20) / 40;
-
-/// Why a pattern is refused: Go's `syntax.Error`.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("error parsing regexp: {code}: `{expr}`", expr = String::from_utf8_lossy(.expr))]
-pub(super) struct SyntaxError {
-    code: &'static str,
-    /// The offending part, as bytes, since it may not be UTF-8.
-    expr: Vec<u8>,
-}
-
-impl SyntaxError {
-    /// The whole message as Go's bytes.
-    pub(super) fn message(&self) -> Vec<u8> {
-        let mut text = format!("error parsing regexp: {}: `", self.code).into_bytes();
-        text.extend_from_slice(&self.expr);
-        text.push(b'`');
-        text
-    }
-
-    /// The error of a pattern that is too large to compile.
-    pub(super) fn large(pattern: &[u8]) -> Self {
-        error("expression too large", pattern)
-    }
-}
-
-fn error(code: &'static str, expr: &[u8]) -> SyntaxError {
-    SyntaxError { code, expr: expr.to_vec() }
-}
-
-const BAD_RANGE: &str = "invalid character class range";
-const BAD_ESCAPE: &str = "invalid escape sequence";
-const BAD_CAPTURE: &str = "invalid named capture";
-const BAD_PERL: &str = "invalid or unsupported Perl syntax";
-const BAD_REPEAT_OPERATOR: &str = "invalid nested repetition operator";
-const BAD_REPEAT_SIZE: &str = "invalid repeat count";
-const BAD_UTF8: &str = "invalid UTF-8";
-const NO_BRACKET: &str = "missing closing ]";
-const NO_PAREN: &str = "missing closing )";
-const NO_REPEAT_ARGUMENT: &str = "missing argument to repetition operator";
-const TRAILING_BACKSLASH: &str = "trailing backslash at end of expression";
-const UNEXPECTED_PAREN: &str = "unexpected )";
-const TOO_DEEP: &str = "expression nests too deeply";
-const TOO_LARGE: &str = "expression too large";
 
 /// A parsed pattern.
 #[derive(Debug)]
@@ -132,29 +99,6 @@ impl Frame {
     const fn new(capture: Option<u32>, flags: Flags) -> Self {
         Self { alternatives: Vec::new(), sequence: Vec::new(), capture, flags }
     }
-}
-
-/// The next character, or Go's error for bytes that are none; empty text gives `None`.
-fn next_char(text: &[u8]) -> Result<Option<(char, &[u8])>, SyntaxError> {
-    let head = text.get(..text.len().min(4)).unwrap_or_default();
-    let Some(chunk) = head.utf8_chunks().next() else { return Ok(None) };
-    match chunk.valid().chars().next() {
-        Some(c) => Ok(Some((c, text.get(c.len_utf8()..).unwrap_or_default()))),
-        None => Err(error(BAD_UTF8, text)),
-    }
-}
-
-fn check_utf8(text: &[u8]) -> Result<(), SyntaxError> {
-    match std::str::from_utf8(text) {
-        Ok(_) => Ok(()),
-        // Go reports the rest of the text from the first bad byte on.
-        Err(problem) => Err(error(BAD_UTF8, text.get(problem.valid_up_to()..).unwrap_or_default())),
-    }
-}
-
-/// The part of `whole` before its suffix `rest`.
-fn before<'a>(whole: &'a [u8], rest: &[u8]) -> &'a [u8] {
-    whole.get(..whole.len().saturating_sub(rest.len())).unwrap_or(whole)
 }
 
 impl<'a> Parser<'a> {
@@ -467,229 +411,4 @@ impl<'a> Parser<'a> {
         }
         Ok(rest)
     }
-
-    /// `\pN`, `\p{Name}`, `\d` and their negations.
-    fn class_escape(
-        &self,
-        text: &'a [u8],
-    ) -> Result<Option<(ClassUnicode, &'a [u8])>, SyntaxError> {
-        let (Some(b'\\'), Some(&letter)) = (text.first(), text.get(1)) else { return Ok(None) };
-        let start = text.get(2..).unwrap_or_default();
-        if !matches!(letter, b'p' | b'P') {
-            let Some((mut class, negated)) = classes::perl(letter) else { return Ok(None) };
-            self.adjust(&mut class, negated);
-            return Ok(Some((class, start)));
-        }
-        let mut negated = letter == b'P';
-        // Go's nextRune accepts the end of the text here and fails later on its name.
-        let Some((c, rest)) = next_char(start)? else {
-            return Err(error(BAD_RANGE, text));
-        };
-        let (sequence, name, rest) = if c == '{' {
-            let Some(end) = text.iter().position(|&b| b == b'}') else {
-                check_utf8(text)?;
-                return Err(error(BAD_RANGE, text));
-            };
-            let name = text.get(3..end).unwrap_or_default();
-            check_utf8(name)?;
-            let rest = text.get(end + 1..).unwrap_or_default();
-            (before(text, rest), name, rest)
-        } else {
-            let sequence = before(text, rest);
-            (sequence, sequence.get(2..).unwrap_or_default(), rest)
-        };
-        let name = match name.strip_prefix(b"^") {
-            Some(name) => {
-                negated = !negated;
-                name
-            }
-            None => name,
-        };
-        let mut class = classes::unicode(name).ok_or_else(|| error(BAD_RANGE, sequence))?;
-        self.adjust(&mut class, negated);
-        Ok(Some((class, rest)))
-    }
-
-    fn adjust(&self, class: &mut ClassUnicode, negated: bool) {
-        if self.flags.fold {
-            class.case_fold_simple();
-        }
-        if negated {
-            class.negate();
-        }
-    }
-
-    fn bracket(&mut self, whole: &'a [u8]) -> Result<&'a [u8], SyntaxError> {
-        let mut text = whole.get(1..).unwrap_or_default();
-        let negated = text.first() == Some(&b'^');
-        if negated {
-            text = text.get(1..).unwrap_or_default();
-        }
-        let mut class = ClassUnicode::empty();
-        let mut first = true;
-        while first || text.first() != Some(&b']') {
-            first = false;
-            if let Some((named, rest)) = posix_class(text)? {
-                let (mut named, named_negated) = named;
-                self.adjust(&mut named, named_negated);
-                class.union(&named);
-                text = rest;
-                continue;
-            }
-            if let Some((escaped, rest)) = self.class_escape(text)? {
-                class.union(&escaped);
-                text = rest;
-                continue;
-            }
-            let start = text;
-            let (low, rest) = class_char(text, whole)?;
-            text = rest;
-            let mut high = low;
-            if text.first() == Some(&b'-') && text.len() >= 2 && text.get(1) != Some(&b']') {
-                let (end, rest) = class_char(text.get(1..).unwrap_or_default(), whole)?;
-                high = end;
-                text = rest;
-                if high < low {
-                    return Err(error(BAD_RANGE, before(start, text)));
-                }
-            }
-            let mut range = classes::code_points(low, high);
-            if self.flags.fold {
-                range.case_fold_simple();
-            }
-            class.union(&range);
-        }
-        if negated {
-            class.negate();
-        }
-        self.class(class);
-        Ok(text.get(1..).unwrap_or_default())
-    }
-}
-
-type NamedClass = (ClassUnicode, bool);
-
-/// `[:alpha:]` inside brackets.
-fn posix_class(text: &[u8]) -> Result<Option<(NamedClass, &[u8])>, SyntaxError> {
-    let Some(start) = text.strip_prefix(b"[:") else { return Ok(None) };
-    let Some(end) = start.windows(2).position(|pair| pair == b":]") else { return Ok(None) };
-    let (name, rest) = start.split_at(end);
-    let rest = rest.get(2..).unwrap_or_default();
-    match classes::posix(name) {
-        Some(class) => Ok(Some((class, rest))),
-        None => Err(error(BAD_RANGE, before(text, rest))),
-    }
-}
-
-/// One character of a class as its number, which may be a surrogate's.
-fn class_char<'a>(text: &'a [u8], whole: &[u8]) -> Result<(u32, &'a [u8]), SyntaxError> {
-    if text.first() == Some(&b'\\') {
-        return escape_number(text);
-    }
-    match next_char(text)? {
-        Some((c, rest)) => Ok((u32::from(c), rest)),
-        None => Err(error(NO_BRACKET, whole)),
-    }
-}
-
-/// A single-character escape; `None` for a surrogate, which no text contains.
-fn escape(text: &[u8]) -> Result<(Option<char>, &[u8]), SyntaxError> {
-    let (number, rest) = escape_number(text)?;
-    Ok((char::from_u32(number), rest))
-}
-
-fn escape_number(text: &[u8]) -> Result<(u32, &[u8]), SyntaxError> {
-    let Some((c, mut rest)) = next_char(text.get(1..).unwrap_or_default())? else {
-        return Err(error(TRAILING_BACKSLASH, b""));
-    };
-    let octal = |rest: &[u8]| rest.first().copied().filter(|b| (b'0'..=b'7').contains(b));
-    match c {
-        '0'..='7' if c == '0' || octal(rest).is_some() => {
-            let mut number = u32::from(c) - 0x30;
-            for _ in 1..3 {
-                let Some(digit) = octal(rest) else { break };
-                number = number * 8 + u32::from(digit - b'0');
-                rest = rest.get(1..).unwrap_or_default();
-            }
-            return Ok((number, rest));
-        }
-        'x' => match hexadecimal(rest)? {
-            (Some(number), rest) => return Ok((number, rest)),
-            (None, after) => rest = after,
-        },
-        'a' => return Ok((7, rest)),
-        'f' => return Ok((12, rest)),
-        'n' => return Ok((10, rest)),
-        'r' => return Ok((13, rest)),
-        't' => return Ok((9, rest)),
-        'v' => return Ok((11, rest)),
-        _ if c.is_ascii() && !c.is_ascii_alphanumeric() => return Ok((u32::from(c), rest)),
-        _ => {}
-    }
-    Err(error(BAD_ESCAPE, before(text, rest)))
-}
-
-/// What follows `\x`; `None` with the place where Go stops reading when it is malformed.
-fn hexadecimal(text: &[u8]) -> Result<(Option<u32>, &[u8]), SyntaxError> {
-    let Some((c, mut rest)) = next_char(text)? else { return Ok((None, text)) };
-    if c != '{' {
-        // Go reads a second character before it looks at the first; the end of the text
-        // counts as one that is no digit.
-        let Some((d, rest)) = next_char(rest)? else { return Ok((None, rest)) };
-        return Ok((c.to_digit(16).zip(d.to_digit(16)).map(|(x, y)| x * 16 + y), rest));
-    }
-    let mut number = 0;
-    let mut digits = 0;
-    while let Some((c, next)) = next_char(rest)? {
-        rest = next;
-        if c == '}' {
-            return Ok((Some(number).filter(|_| digits > 0), rest));
-        }
-        let Some(digit) = c.to_digit(16) else { break };
-        number = number * 16 + digit;
-        if number > u32::from(char::MAX) {
-            break;
-        }
-        digits += 1;
-    }
-    Ok((None, rest))
-}
-
-type Count = Option<(u32, Option<u32>)>;
-
-/// `{n}`, `{n,}` or `{n,m}`: the counts, themselves `None` when out of any range, and what
-/// follows. `None` when it is not of that form and `{` stands for itself.
-fn count(text: &[u8]) -> Option<(Count, &[u8])> {
-    let (min, rest) = integer(text.strip_prefix(b"{")?)?;
-    let (max, rest) = match rest.strip_prefix(b",") {
-        None => (Some(min), rest),
-        Some(rest) if rest.first() == Some(&b'}') => (None, rest),
-        Some(rest) => {
-            let (max, rest) = integer(rest)?;
-            (Some(max), rest)
-        }
-    };
-    let rest = rest.strip_prefix(b"}")?;
-    let range = match (min, max) {
-        (Some(min), None) => Some((min, None)),
-        (Some(min), Some(Some(max))) => Some((min, Some(max))),
-        _ => None,
-    };
-    Some((range, rest))
-}
-
-/// Digits without a leading zero; the inner `None` is a number beyond Go's range.
-fn integer(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
-    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let (number, rest) = text.split_at_checked(digits)?;
-    if number.is_empty() || (number.len() > 1 && number.starts_with(b"0")) {
-        return None;
-    }
-    let value = std::str::from_utf8(number).ok().and_then(|digits| digits.parse().ok());
-    Some((value, rest))
-}
-
-/// A range as the class type wants it.
-pub(super) fn unicode_range(low: char, high: char) -> ClassUnicodeRange {
-    ClassUnicodeRange::new(low, high)
 }
