@@ -9,6 +9,8 @@
 
 mod cache;
 mod commands;
+#[cfg(feature = "network")]
+mod connection;
 mod environment;
 mod error;
 mod exit;

@@ -20,8 +20,8 @@ pub enum Colour {
 
 /// Both output streams, and how much to say.
 pub struct Ui {
-    out: Box<dyn Write>,
-    err: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
     colour: bool,
     verbose: bool,
 }
@@ -39,7 +39,7 @@ impl Ui {
     }
 
     /// Any streams.
-    pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, colour: bool) -> Self {
+    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, colour: bool) -> Self {
         Self { out, err, colour, verbose: false }
     }
 

@@ -2,11 +2,15 @@
 
 pub mod action;
 mod address;
+pub mod apply;
 pub mod capabilities;
 pub mod chart;
+pub mod cluster;
 pub mod compatible;
+pub mod diff;
 pub mod gopath;
 pub mod gotext;
+mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod release;

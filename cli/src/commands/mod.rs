@@ -1,7 +1,8 @@
 //! The commands: one file each, named as the user types it.
 
-mod chart;
+pub(crate) mod chart;
 mod completions;
+mod release;
 
 use std::ffi::OsString;
 
@@ -26,6 +27,7 @@ use crate::usage::usage_error;
         "Examples:\n",
         "  ichor chart template my-release ./my-chart -f values.yaml\n",
         "  ichor chart lint ./my-chart\n",
+        "  kubectl get secrets -A -o yaml > dump.yaml; ichor release list --from dump.yaml\n",
         "  ichor completions bash > /etc/bash_completion.d/ichor\n\n",
         "Exit codes:\n",
         "  0  done\n",
@@ -63,6 +65,9 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
+    /// Read release records: out of dumps, backups, bare release strings, or a cluster
+    #[command(subcommand, arg_required_else_help = true)]
+    Release(Box<release::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -76,7 +81,7 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    flags::take_any_value(Arguments::command())
 }
 
 /// Runs the program. `arguments` begins with the program's name.
@@ -130,6 +135,7 @@ fn dispatch(
     let mut context = Context { global, environment, ui };
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),
+        Command::Release(command) => release::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }
 }

@@ -5,13 +5,12 @@
 //! render takes from outside.
 
 use std::collections::HashMap;
-use std::fmt;
 
-use bstr::{BStr, BString, ByteSlice};
 use goyaml::Value;
 
 use super::template::{self, Error, Options, Rendering};
 use crate::chart::{Chart, Warning};
+pub use crate::diff::{LeafPath, Step};
 use crate::render::{Engine, Host};
 
 /// A place in an object that comes out differently each time.
@@ -36,46 +35,6 @@ pub struct Object {
     pub namespace: String,
     /// `metadata.name`
     pub name: String,
-}
-
-/// A place in an object.
-///
-/// ```
-/// use helm_rs::action::generated::{LeafPath, Step};
-///
-/// let path = LeafPath(vec![Step::Key("data".into()), Step::Key("ca.crt".into()), Step::Index(0)]);
-/// assert_eq!(path.to_string(), r#"data["ca.crt"][0]"#);
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeafPath(pub Vec<Step>);
-
-/// One step of a [`LeafPath`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Into a mapping.
-    Key(BString),
-    /// Into a sequence, from 0.
-    Index(usize),
-}
-
-impl fmt::Display for LeafPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, step) in self.0.iter().enumerate() {
-            match step {
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::Key(key) if is_plain(key.as_ref()) => {
-                    let dot = if at == 0 { "" } else { "." };
-                    write!(f, "{dot}{key}")?;
-                }
-                Step::Key(key) => write!(f, "[{}]", crate::gotext::quote(key))?,
-            }
-        }
-        Ok(())
-    }
-}
-
-fn is_plain(key: &BStr) -> bool {
-    !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 /// A rendering with its generated leaves, in the order of the manifests, hooks after the others.

@@ -22,6 +22,8 @@ pub struct Options {
     pub namespace: String,
     /// Whether templates see an upgrade instead of an installation.
     pub is_upgrade: bool,
+    /// The revision that templates see; 0 stands for the first one.
+    pub revision: i64,
     /// The cluster that templates see.
     pub capabilities: Capabilities,
     /// Values are not checked against `values.schema.json`.
@@ -113,6 +115,21 @@ pub fn template(
     validate_release_name(&options.release_name)
         .map_err(|source| Error::Name { name: options.release_name.clone(), source })?;
     values::process_dependencies(chart, user_values, Nulls::Keep, warnings)?;
+    render(engine, chart, user_values, options, host, warnings)
+}
+
+/// Renders a chart whose dependencies are processed.
+///
+/// # Errors
+/// [`Error`], with Helm's text.
+pub fn render(
+    engine: &Engine,
+    chart: &Chart,
+    user_values: &goyaml::Map,
+    options: &Options,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Rendering, Error> {
     let effective = values::coalesce_shared(chart, user_values, Nulls::Remove, warnings)?;
     if !options.skip_schema_validation {
         engine.validate(chart, &effective.graph.export(effective.root)?, warnings)?;
@@ -125,7 +142,7 @@ pub fn template(
     let release = Release {
         name: options.release_name.clone(),
         namespace: options.namespace.clone(),
-        revision: 1,
+        revision: options.revision.max(1),
         is_upgrade: options.is_upgrade,
         is_install: !options.is_upgrade,
     };

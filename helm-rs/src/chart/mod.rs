@@ -14,6 +14,7 @@ mod limits;
 mod load;
 mod metadata;
 mod model;
+mod pack;
 mod sniff;
 mod tar;
 
@@ -27,6 +28,7 @@ pub use limits::Limits;
 pub use load::{BufferedFile, load_files};
 pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata, ValidationError};
 pub use model::{Chart, ChartPath, Crd, File};
+pub use pack::pack;
 
 /// One line that Helm would write to its log, in the order in which Helm writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]

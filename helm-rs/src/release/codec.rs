@@ -17,7 +17,7 @@ use flate2::write::GzEncoder;
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// Go's `base64.StdEncoding`, which does not look at the unused bits of the last character.
-const GO: GeneralPurpose =
+pub(super) const GO: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
 
 /// Bounds on what a record may decode to.

@@ -84,7 +84,7 @@ async fn wait_until(
         }
         tokio::time::sleep(POLL).await;
     }
-    Err(server.problem(&format!("did not become {state} within {} s", limit.as_secs())))
+    Err(server.problem(format!("did not become {state} within {} s", limit.as_secs())))
 }
 
 /// Starts etcd on the data folder `etcd` and waits until it serves.

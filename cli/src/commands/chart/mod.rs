@@ -1,11 +1,11 @@
 //! `ichor chart`: charts, offline.
 
 mod lint;
-mod options;
+pub(crate) mod options;
 mod pull;
-mod render;
+pub(crate) mod render;
 mod show;
-mod template;
+pub(crate) mod template;
 
 use clap::Subcommand;
 

@@ -376,7 +376,12 @@ impl<'o> Printer<'o> {
                     && object.underlying().is_none()
                     && !(with_text && object.string().is_some()) =>
             {
-                self.print_struct(object.as_ref(), pointee_name(object.as_ref()), verb('v'), 0);
+                if let Some(text) = object.pointee_string() {
+                    self.out.extend_from_slice(text.as_bytes());
+                } else {
+                    let object = object.as_ref();
+                    self.print_struct(object, pointee_name(object), verb('v'), 0);
+                }
             }
             _ => self.print_arg(value, verb('v')),
         }

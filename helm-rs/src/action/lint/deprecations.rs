@@ -30,6 +30,33 @@ pub(super) fn warning(api_version: &str, kind: &str, kube_version: &KubeVersion)
     Some(text)
 }
 
+/// What to use instead of an API version and kind that `kube_version` no longer has: `None` when
+/// it still has it, an empty text when nothing replaces it.
+pub fn removed(api_version: &str, kind: &str, kube_version: &KubeVersion) -> Option<&'static str> {
+    let (.., removed, replacement) =
+        DEPRECATIONS.iter().find(|row| row.0 == api_version && row.1 == kind)?;
+    let number = |text: &str| text.parse::<u32>().unwrap_or_default();
+    let current = (number(&kube_version.major), number(&kube_version.minor));
+    let removed = (1, (*removed)?);
+    (current >= removed).then_some(replacement.unwrap_or_default())
+}
+
+/// The minor release of Kubernetes 1 that removes an API which `kube_version` deprecates and still
+/// has, and what to use instead.
+pub(crate) fn ends(
+    api_version: &str,
+    kind: &str,
+    kube_version: &KubeVersion,
+) -> Option<(u32, &'static str)> {
+    let (_, _, deprecated, removed, replacement) =
+        DEPRECATIONS.iter().find(|row| row.0 == api_version && row.1 == kind)?;
+    let number = |text: &str| text.parse::<u32>().unwrap_or_default();
+    let current = (number(&kube_version.major), number(&kube_version.minor));
+    let removed = (*removed)?;
+    let is_ending = current >= (1, *deprecated) && current < (1, removed);
+    is_ending.then_some((removed, replacement.unwrap_or_default()))
+}
+
 #[rustfmt::skip]
 const DEPRECATIONS: &[Row] = &[
     ("admissionregistration.k8s.io/v1alpha1", "MutatingAdmissionPolicy", 35, Some(38), None),

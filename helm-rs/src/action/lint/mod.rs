@@ -3,7 +3,7 @@
 mod addresses;
 mod chartfile;
 mod dependencies;
-mod deprecations;
+pub mod deprecations;
 mod names;
 mod report;
 mod templates;

@@ -36,6 +36,21 @@ struct Regex {
 #[derive(Clone, Default)]
 struct Cache(Arc<Mutex<HashMap<Vec<u8>, Arc<Regex>>>>);
 
+/// A compiled expression, for use outside templates.
+pub(crate) struct Pattern(Regex);
+
+impl Pattern {
+    /// Compiles an expression; the error is Go's text.
+    pub(crate) fn parse(pattern: &[u8]) -> Result<Self, String> {
+        Regex::new(pattern).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Whether the expression fits anywhere in the text.
+    pub(crate) fn matches(&self, text: &[u8]) -> bool {
+        self.0.is_match(text)
+    }
+}
+
 impl Cache {
     /// Go's `regexp.Compile`.
     fn compile(&self, pattern: &Str) -> Result<Arc<Regex>, parse::SyntaxError> {

@@ -1,0 +1,255 @@
+//! `ichor release export`: records as objects ready to apply, or as lines of JSON.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use goyaml::{Map, Value};
+use helm_rs::error_chain;
+use helm_rs::release::input::{Storage, StoredRecord};
+use helm_rs::release::{ExportTarget, Exported, Summary, export};
+
+use super::chart::write_new;
+use super::source::{Ask, SourceFlags};
+use super::time;
+use crate::commands::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  ichor release export web --from dump.yaml | kubectl apply -f -
+  ichor release export web --into-namespace shop --into-driver configmap --to records --from dump.yaml
+  ichor release export --summaries --from cluster-a.yaml --from cluster-b.yaml > releases.ndjson
+
+Manifests keep the namespaces that they name, whatever the record is moved to. Files that are there
+already are left alone, and an error. Exported records hold values as they are, secrets included.";
+
+/// What records are stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    /// Secrets, as Helm does by default.
+    Secret,
+    /// ConfigMaps, as with HELM_DRIVER=configmap.
+    Configmap,
+}
+
+/// How objects are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// YAML documents.
+    #[default]
+    Yaml,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Names of releases; all when not given
+    releases: Vec<String>,
+    /// Only this revision
+    #[arg(long, value_name = "REVISION", default_value_t = 0)]
+    revision: i64,
+    /// Namespace to move the records to
+    #[arg(long, value_name = "NAMESPACE")]
+    into_namespace: Option<String>,
+    /// Name to give the release
+    #[arg(long, value_name = "NAME")]
+    into_name: Option<String>,
+    /// Kind of object to write; the one that a record is in when not given
+    #[arg(long, value_enum, value_name = "DRIVER")]
+    into_driver: Option<Driver>,
+    /// Folder to write one file per record into, instead of printing them
+    #[arg(long, value_name = "FOLDER", conflicts_with = "summaries")]
+    to: Option<PathBuf>,
+    /// Print a line of JSON about each record instead of the records
+    #[arg(long)]
+    summaries: bool,
+    /// Form of the objects
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    output: Form,
+    #[command(flatten)]
+    source: SourceFlags,
+}
+
+impl Arguments {
+    fn target(&self) -> ExportTarget {
+        ExportTarget {
+            storage: self.into_driver.map(|driver| match driver {
+                Driver::Secret => Storage::Secret,
+                Driver::Configmap => Storage::ConfigMap,
+            }),
+            namespace: self.into_namespace.clone(),
+            name: self.into_name.clone(),
+        }
+    }
+
+    /// What to ask a server for.
+    fn ask(&self) -> Ask<'_> {
+        match self.releases.as_slice() {
+            [name] => Ask { name: Some(name), revision: self.revision },
+            _ => Ask::default(),
+        }
+    }
+
+    fn wants_name(&self, name: &str) -> bool {
+        self.releases.is_empty() || self.releases.iter().any(|release| release == name)
+    }
+
+    fn wants(&self, stored: &StoredRecord, summary: &Summary) -> bool {
+        let namespace =
+            if stored.namespace.is_empty() { &summary.namespace } else { &stored.namespace };
+        self.wants_name(&summary.name)
+            && (self.revision <= 0 || summary.revision == self.revision)
+            && !self.source.excludes(namespace)
+    }
+
+    /// Makes something of each wanted record.
+    fn each<T: Send>(
+        &self,
+        context: &mut Context<'_>,
+        make: impl Fn(&StoredRecord, &Summary, &str) -> Result<T, String> + Sync,
+    ) -> Result<(Vec<T>, usize), CommandError> {
+        let wanted =
+            |record: &StoredRecord| record.release_name().is_none_or(|name| self.wants_name(name));
+        let (made, failed) =
+            self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
+                let summary =
+                    Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                if !self.wants(&stored, &summary) {
+                    return Ok(None);
+                }
+                make(&stored, &summary, &json).map(Some)
+            })?;
+        Ok((made.into_iter().flatten().collect(), failed))
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let (count, failed) = if arguments.summaries {
+        let (lines, failed) = arguments.each(context, |stored, summary, _| {
+            let line = goyaml::json::to_json(&summary_value(stored, summary));
+            line.map_err(|error| error.to_string())
+        })?;
+        for line in &lines {
+            context.ui.result(line)?;
+            context.ui.result("\n")?;
+        }
+        (lines.len(), failed)
+    } else {
+        records(arguments, context)?
+    };
+    if failed > 0 {
+        return Err(CommandError::new(format_args!("{failed} records could not be read")));
+    }
+    if count == 0 && !arguments.releases.is_empty() {
+        return Err(CommandError::new("release: not found"));
+    }
+    Ok(Exit::Done)
+}
+
+fn records(
+    arguments: &Arguments,
+    context: &mut Context<'_>,
+) -> Result<(usize, usize), CommandError> {
+    let target = arguments.target();
+    if let Some(folder) = &arguments.to {
+        fs::create_dir_all(folder)
+            .map_err(|error| CommandError::new(format_args!("{}: {error}", folder.display())))?;
+    }
+    let (made, failed) = arguments.each(context, |stored, _, json| {
+        let exported = export(stored, json, &target).map_err(|error| error_chain(&error))?;
+        let text = text(&exported, arguments.output).map_err(|error| error.to_string())?;
+        // A folder's files are written at once: a dump's records need not fit into memory.
+        let text = match &arguments.to {
+            Some(folder) => {
+                write(folder, &exported, arguments.output, &text)?;
+                None
+            }
+            None => Some(text),
+        };
+        Ok(((exported.namespace, exported.name), text))
+    })?;
+    let mut names = BTreeSet::new();
+    for (name, _) in &made {
+        if !names.insert(name) {
+            let (namespace, name) = name;
+            return Err(CommandError::new(format_args!(
+                "two records would be {name} in namespace {namespace}"
+            ))
+            .hint("name one release, and one namespace with --namespace"));
+        }
+    }
+    for text in made.iter().filter_map(|(_, text)| text.as_ref()) {
+        context.ui.result(text)?;
+    }
+    if arguments.to.is_some() {
+        context.ui.debug(format!("{} records written", made.len()));
+    }
+    Ok((made.len(), failed))
+}
+
+fn text(exported: &Exported, form: Form) -> Result<String, goyaml::Error> {
+    match form {
+        Form::Yaml => Ok(format!("---\n{}", goyaml::to_yaml(&exported.object)?)),
+        Form::Json => goyaml::json::to_json(&exported.object)
+            .map(|text| format!("{text}\n"))
+            .map_err(goyaml::Error::Marshaling),
+    }
+}
+
+/// Names were checked to be such that Kubernetes accepts, so that they lead nowhere.
+fn write(folder: &Path, exported: &Exported, form: Form, text: &str) -> Result<(), String> {
+    let extension = match form {
+        Form::Yaml => "yaml",
+        Form::Json => "json",
+    };
+    let name = match exported.namespace.as_str() {
+        "" => format!("{}.{extension}", exported.name),
+        namespace => format!("{namespace}.{}.{extension}", exported.name),
+    };
+    write_new(&folder.join(name), text.as_bytes()).map_err(|error| {
+        error.message.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+    })
+}
+
+fn summary_value(stored: &StoredRecord, summary: &Summary) -> Value {
+    let text = |text: &str| Value::from(text);
+    let size = |size: usize| Value::Int(i64::try_from(size).unwrap_or(i64::MAX));
+    let namespace =
+        if stored.namespace.is_empty() { &summary.namespace } else { &stored.namespace };
+    let storage = match stored.storage {
+        Storage::Secret => "secret",
+        Storage::ConfigMap => "configmap",
+        Storage::Bare => "bare",
+    };
+    let mut labels = Map::new();
+    for (key, value) in &stored.labels {
+        labels.insert(key.as_str(), value.as_str());
+    }
+    Value::Map(
+        [
+            ("place", text(&stored.place)),
+            ("storage", text(storage)),
+            ("object", text(&stored.name)),
+            ("labels", Value::Map(labels)),
+            ("name", text(&summary.name)),
+            ("namespace", text(namespace)),
+            ("revision", Value::Int(summary.revision)),
+            ("status", text(&summary.info.status_text)),
+            ("chart", text(&summary.chart)),
+            ("chartVersion", text(&summary.chart_version)),
+            ("appVersion", text(&summary.app_version)),
+            ("firstDeployed", Value::from(time::rfc3339(&summary.info.first_deployed))),
+            ("lastDeployed", Value::from(time::rfc3339(&summary.info.last_deployed))),
+            ("deleted", Value::from(time::rfc3339(&summary.info.deleted))),
+            ("description", text(&summary.info.description)),
+            ("storedBytes", size(stored.stored_size())),
+            ("jsonBytes", size(summary.json_size)),
+        ]
+        .into_iter()
+        .collect(),
+    )
+}

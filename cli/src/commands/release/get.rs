@@ -1,0 +1,66 @@
+//! `ichor release manifest|hooks|notes`, as `cmd/helm/get_{manifest,hooks,notes}.go`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use helm_rs::release::{FieldError, Record, redact};
+
+use super::source::SourceFlags;
+use crate::commands::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The release's name
+    release: String,
+    /// Revision to print; the last one when not given
+    #[arg(long, value_name = "REVISION", default_value_t = 0)]
+    revision: i64,
+    /// Print credentials as they are
+    #[arg(long)]
+    show_secrets: bool,
+    #[command(flatten)]
+    source: SourceFlags,
+}
+
+/// The part of a record to print.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Manifest,
+    Hooks,
+    Notes,
+}
+
+pub(super) fn run(
+    part: Part,
+    arguments: &Arguments,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let text =
+        text(part, &chosen.record, arguments.show_secrets).map_err(|error| chosen.error(&error))?;
+    context.ui.result(text)?;
+    Ok(Exit::Done)
+}
+
+fn text(part: Part, record: &Record, show_secrets: bool) -> Result<String, FieldError> {
+    let edit = |text: String| if show_secrets { text } else { redact::manifest(&text) };
+    match part {
+        Part::Manifest => Ok(format!("{}\n", edit(record.manifest()?))),
+        Part::Hooks => {
+            let mut out = String::new();
+            for hook in record.hooks()? {
+                let manifest =
+                    if show_secrets { hook.manifest } else { redact::document(&hook.manifest) };
+                // Writing to a String cannot fail.
+                let _ = writeln!(out, "---\n# Source: {}\n{manifest}", hook.path);
+            }
+            Ok(out)
+        }
+        Part::Notes => {
+            let notes = record.info()?.notes;
+            Ok(if notes.is_empty() { notes } else { format!("NOTES:\n{notes}\n") })
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `ichor release`: release records, read from files or from a cluster.
+
+mod chart;
+mod diff;
+mod export;
+mod get;
+mod history;
+#[cfg(feature = "network")]
+mod install;
+mod list;
+#[cfg(feature = "network")]
+mod live;
+#[cfg(feature = "network")]
+mod plan;
+#[cfg(feature = "network")]
+mod repair;
+mod selector;
+mod show;
+mod source;
+mod status;
+mod stored;
+mod table;
+mod time;
+#[cfg(feature = "network")]
+mod upgrade;
+mod values;
+mod verify;
+#[cfg(feature = "network")]
+pub(crate) mod write;
+
+use clap::Subcommand;
+
+use super::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+/// What the commands that read records have in common, for `--help`.
+const INPUTS: &str = "\
+Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - is standard input):
+  one Secret or ConfigMap or a list of them, as YAML or JSON (kubectl get -o yaml|json)
+  NDJSON, a folder, a tar archive or backup tree, each also gzipped
+  a bare release string, with one or two layers of base64
+Other objects are passed over. Credentials are hidden unless --show-secrets is given.";
+
+/// A command's examples, then what all have in common.
+macro_rules! with_inputs {
+    ($examples:path) => {
+        format!("{}\n\n{INPUTS}", $examples)
+    };
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List releases, as `helm list`
+    #[command(visible_alias = "ls", after_help = INPUTS)]
+    List(Box<list::Arguments>),
+    /// Print a release's revisions, as `helm history`
+    #[command(visible_alias = "hist", after_help = INPUTS)]
+    History(history::Arguments),
+    /// Print the state of a release, as `helm status`
+    #[command(after_help = INPUTS)]
+    Status(status::Arguments),
+    /// Print a release's values, as `helm get values`
+    #[command(after_help = INPUTS)]
+    Values(values::Arguments),
+    /// Print a release's manifest, as `helm get manifest`
+    #[command(after_help = INPUTS)]
+    Manifest(get::Arguments),
+    /// Print a release's hooks, as `helm get hooks`
+    #[command(after_help = INPUTS)]
+    Hooks(get::Arguments),
+    /// Print a release's notes, as `helm get notes`
+    #[command(after_help = INPUTS)]
+    Notes(get::Arguments),
+    /// Install a chart on the cluster, as `helm install`
+    #[cfg(feature = "network")]
+    Install(Box<install::Arguments>),
+    /// Upgrade a release on the cluster, as `helm upgrade`
+    #[cfg(feature = "network")]
+    Upgrade(Box<upgrade::Arguments>),
+    /// Tell what an installation or upgrade would do, without writing
+    #[cfg(feature = "network")]
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(plan::Command),
+    /// Look at a release that stayed pending, and mark it failed
+    #[cfg(feature = "network")]
+    Repair(Box<repair::Arguments>),
+    /// Print everything that a revision's record holds
+    #[command(after_help = with_inputs!(show::EXAMPLES))]
+    Show(show::Arguments),
+    /// Write the chart that a record holds back as a folder or an archive
+    #[command(after_help = with_inputs!(chart::EXAMPLES))]
+    Chart(chart::Arguments),
+    /// Compare two revisions, two files, or a revision with its chart rendered now
+    #[command(after_help = with_inputs!(diff::EXAMPLES))]
+    Diff(Box<diff::Arguments>),
+    /// Audit records: exit status 2 when there are findings
+    #[command(after_help = with_inputs!(verify::EXAMPLES))]
+    Verify(verify::Arguments),
+    /// Write records as objects ready to apply, or as a line of JSON each
+    #[command(after_help = with_inputs!(export::EXAMPLES))]
+    Export(export::Arguments),
+}
+
+pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    match command {
+        Command::List(arguments) => list::run(&arguments, context),
+        Command::History(arguments) => history::run(&arguments, context),
+        Command::Status(arguments) => status::run(&arguments, context),
+        Command::Values(arguments) => values::run(&arguments, context),
+        Command::Manifest(arguments) => get::run(get::Part::Manifest, &arguments, context),
+        Command::Hooks(arguments) => get::run(get::Part::Hooks, &arguments, context),
+        #[cfg(feature = "network")]
+        Command::Install(arguments) => install::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Upgrade(arguments) => upgrade::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Plan(command) => plan::run(command, context),
+        #[cfg(feature = "network")]
+        Command::Repair(arguments) => repair::run(&arguments, context),
+        Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),
+        Command::Show(arguments) => show::run(&arguments, context),
+        Command::Chart(arguments) => chart::run(&arguments, context),
+        Command::Diff(arguments) => diff::run(*arguments, context),
+        Command::Verify(arguments) => verify::run(&arguments, context),
+        Command::Export(arguments) => export::run(&arguments, context),
+    }
+}
+
+/// A JSON array of objects whose fields keep their order, with the line end of Go's encoder.
+fn ordered_json<const N: usize>(
+    items: impl Iterator<Item = [(&'static str, goyaml::Value); N]>,
+) -> String {
+    let mut out = String::from("[");
+    for (index, item) in items.enumerate() {
+        out.push_str(if index > 0 { ",{" } else { "{" });
+        for (place, (name, value)) in item.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            // Texts and integers always encode.
+            let value = goyaml::json::to_json(value).unwrap_or_default();
+            out.push_str(&format!("\"{name}\":{value}"));
+        }
+        out.push('}');
+    }
+    out.push_str("]\n");
+    out
+}

@@ -1,0 +1,147 @@
+//! `ichor release upgrade`, as `cmd/helm/upgrade.go`.
+
+use clap::Args;
+use helm_rs::action::ActionError;
+use helm_rs::action::upgrade::{UpgradeOptions, ValuesMode, upgrade};
+use helm_rs::gotext::quote;
+use helm_rs::release::Status;
+use helm_rs::release::storage::StorageError;
+
+use super::install::{install_chart, missing_release};
+use super::write::{WriteFlags, action_error, prefixed, run as run_session};
+use crate::commands::Context;
+use crate::commands::chart::options::print_warnings;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What Helm puts before every error of the upgrade itself.
+const FAILED: &str = "UPGRADE FAILED: ";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = concat!(
+        "Does what `helm upgrade` of Helm 3.21.4 does, and leaves a record that Helm reads.\n\n",
+        "When the program dies in between, the release stays pending. Then:\n",
+        "  ichor release repair NAME --yes\n",
+        "  ichor release upgrade --install NAME CHART …\n\n",
+        "Examples:\n",
+        "  ichor release upgrade web ./my-chart -n web -f values.yaml --wait\n",
+        "  ichor release upgrade --install web ./my-chart -n web --create-namespace\n",
+        "  ichor release upgrade web ./my-chart -n web --reuse-values --set replicas=3\n\n",
+        "Exit codes:\n",
+        "  0  done\n",
+        "  1  an error, as in Helm"
+    )
+)]
+pub(crate) struct Arguments {
+    /// Name of the release
+    release: String,
+    /// The chart: a folder, an archive, or the name of a pinned chart
+    chart: String,
+    /// Install the chart if there is no such release
+    #[arg(short, long)]
+    install: bool,
+    #[command(flatten)]
+    modes: UpgradeFlags,
+    #[command(flatten)]
+    write: WriteFlags,
+}
+
+/// Flags that only an upgrade has.
+#[derive(Debug, Args)]
+pub(super) struct UpgradeFlags {
+    /// Forget the values of the release before
+    #[arg(long)]
+    reset_values: bool,
+    /// Keep the values of the release before, and its chart's defaults
+    #[arg(long)]
+    reuse_values: bool,
+    /// Keep the values of the release before, over the new chart's defaults
+    #[arg(long)]
+    reset_then_reuse_values: bool,
+    /// Revisions that are kept; 0 for all [default: 10, or HELM_MAX_HISTORY]
+    #[arg(long, value_name = "COUNT")]
+    history_max: Option<i64>,
+}
+
+impl UpgradeFlags {
+    pub(super) fn mode(&self) -> ValuesMode {
+        if self.reset_values {
+            ValuesMode::Reset
+        } else if self.reuse_values {
+            ValuesMode::Reuse
+        } else if self.reset_then_reuse_values {
+            ValuesMode::ResetThenReuse
+        } else {
+            ValuesMode::Default
+        }
+    }
+
+    pub(super) fn max_history(&self, context: &Context<'_>) -> usize {
+        let configured =
+            || context.environment.text("HELM_MAX_HISTORY").and_then(|text| text.parse().ok());
+        let count = self.history_max.or_else(configured).unwrap_or(10);
+        usize::try_from(count).unwrap_or_default()
+    }
+}
+
+pub(crate) fn run(
+    mut arguments: Arguments,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    arguments.write.check()?;
+    let name = arguments.release.clone();
+    let engine = arguments.write.render.engine();
+    if arguments.install {
+        let (history, heard) =
+            run_session(&arguments.write.cluster, context, &engine, async |session| {
+                session.storage().history(&name).await
+            })?;
+        let replace = match history {
+            Err(StorageError::NotFound) => Some(false),
+            Ok(history) => {
+                let last = history.iter().max_by_key(|stored| stored.record.revision().ok());
+                let status = last.and_then(|stored| stored.record.info().ok());
+                (status.map(|info| info.status()) == Some(Status::Uninstalled)).then_some(true)
+            }
+            Err(error) => {
+                return Err(action_error("", &name, &ActionError::from(error), &heard));
+            }
+        };
+        if let Some(replace) = replace {
+            if arguments.write.output == Output::Table {
+                context.ui.result(missing_release(&name))?;
+            }
+            let chart = &arguments.chart;
+            return install_chart("", &name, &name, chart, replace, &mut arguments.write, context);
+        }
+    }
+    let values = std::mem::take(&mut arguments.write.values).merge(context.environment)?;
+    let options = UpgradeOptions {
+        release: arguments.write.options(&name, context.environment)?,
+        values: arguments.modes.mode(),
+        max_history: arguments.modes.max_history(context),
+    };
+    let mut chart = arguments.write.chart(&arguments.chart, false, context)?;
+    let mut host = arguments.write.render.host(context.environment)?;
+    let mut warnings = Vec::new();
+    let (result, heard) =
+        run_session(&arguments.write.cluster, context, &engine, async |session| {
+            upgrade(session, &mut chart, &values, &options, &mut host, &mut warnings).await
+        })
+        .map_err(|error| prefixed(FAILED, error))?;
+    print_warnings(context.ui, &warnings);
+    print_warnings(context.ui, &host.engine.log);
+    if heard.cancelled {
+        context.ui.result(format!("Release {name} has been cancelled.\n"))?;
+    }
+    let record = result.map_err(|error| action_error(FAILED, &name, &error, &heard))?;
+    if arguments.write.output == Output::Table {
+        context
+            .ui
+            .result(format!("Release {} has been upgraded. Happy Helming!\n", quote(&name)))?;
+    }
+    arguments.write.print(&record, context)?;
+    Ok(Exit::Done)
+}

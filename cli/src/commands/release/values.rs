@@ -1,0 +1,62 @@
+//! `ichor release values`, as `cmd/helm/get_values.go`.
+
+use clap::Args;
+use goyaml::{Map, Value};
+use helm_rs::release::redact;
+
+use super::source::SourceFlags;
+use crate::commands::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The release's name
+    release: String,
+    /// Revision to print; the last one when not given
+    #[arg(long, value_name = "REVISION", default_value_t = 0)]
+    revision: i64,
+    /// Print all values: the user's over the chart's
+    #[arg(short, long)]
+    all: bool,
+    /// Form of the result
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    output: Output,
+    /// Print credentials as they are
+    #[arg(long)]
+    show_secrets: bool,
+    #[command(flatten)]
+    source: SourceFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let record = &chosen.record;
+    let mut values: Option<Map> = if arguments.all {
+        let mut warnings = Vec::new();
+        let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
+        for warning in warnings {
+            context.ui.warning(warning.to_string());
+        }
+        Some(all)
+    } else {
+        record.user_values().map_err(|error| chosen.error(&error))?
+    };
+    if !arguments.show_secrets {
+        values.iter_mut().for_each(redact::values);
+    }
+    let value = values.map_or(Value::Null, Value::Map);
+    let text = match arguments.output {
+        Output::Table => {
+            let head = if arguments.all { "COMPUTED VALUES:" } else { "USER-SUPPLIED VALUES:" };
+            format!("{head}\n{}", goyaml::to_yaml(&value).map_err(CommandError::new)?)
+        }
+        Output::Json => {
+            format!("{}\n", goyaml::json::to_json(&value).map_err(CommandError::new)?)
+        }
+        Output::Yaml => goyaml::to_yaml(&value).map_err(CommandError::new)?,
+    };
+    context.ui.result(text)?;
+    Ok(Exit::Done)
+}

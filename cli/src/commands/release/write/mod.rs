@@ -1,0 +1,279 @@
+//! What `ichor release install` and `upgrade` share: flags, the session, the result.
+
+mod session;
+
+use std::time::Duration;
+
+use clap::Args;
+use helm_rs::action::{ActionError, DryRun, ReleaseOptions};
+use helm_rs::apply::WaitError;
+use helm_rs::chart::Chart;
+use helm_rs::error_chain;
+use helm_rs::gotext::quote;
+use helm_rs::release::Record;
+
+use super::status::{Shown, table};
+use crate::commands::Context;
+use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags};
+use crate::commands::chart::render::RenderFlags;
+use crate::commands::chart::template::error_text;
+use crate::connection::ClusterFlags;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::flags;
+use crate::output::Output;
+
+pub(crate) use session::{Heard, run};
+
+/// Flags of installations and upgrades.
+#[derive(Debug, Args)]
+pub(super) struct WriteFlags {
+    /// Only say what would be made; `server` lets templates look at the cluster
+    #[arg(long, value_name = "client|server|none", num_args = 0..=1, require_equals = true, default_missing_value = "client")]
+    dry_run: Option<String>,
+    /// Leave the contents of Secrets out of a dry run's result
+    #[arg(long)]
+    hide_secret: bool,
+    /// Wait until everything is ready
+    #[arg(long)]
+    wait: bool,
+    /// With --wait, wait until Jobs have completed too
+    #[arg(long)]
+    wait_for_jobs: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "5m0s")]
+    timeout: String,
+    /// Do not run hooks
+    #[arg(long)]
+    no_hooks: bool,
+    /// Create the release's namespace if it is missing
+    #[arg(long)]
+    pub(super) create_namespace: bool,
+    /// Do not install what is under crds/
+    #[arg(long)]
+    pub(super) skip_crds: bool,
+    /// Take objects that belong to no release or to another one
+    #[arg(long)]
+    take_ownership: bool,
+    /// Description for the record
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Labels for the record: key1=val1,key2=val2 (repeatable)
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Do not check that every object says what it is
+    #[arg(long)]
+    disable_openapi_validation: bool,
+    /// Do not check values against values.schema.json
+    #[arg(long)]
+    skip_schema_validation: bool,
+    /// Make subcharts' notes part of the notes
+    #[arg(long)]
+    render_subchart_notes: bool,
+    /// Do not print the notes
+    #[arg(long)]
+    hide_notes: bool,
+    /// Form of the result
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    pub(super) output: Output,
+
+    #[command(flatten)]
+    pub(super) values: ValueFlags,
+    #[command(flatten)]
+    pub(super) cluster: ClusterFlags,
+    #[command(flatten)]
+    pub(super) render: RenderFlags,
+    #[command(flatten)]
+    source: ChartFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+    #[command(flatten)]
+    refused: Refused,
+}
+
+/// Flags of Helm that need what this program does not have yet.
+#[derive(Debug, Args)]
+struct Refused {
+    #[arg(long, hide = true)]
+    force: bool,
+    #[arg(long, hide = true)]
+    atomic: bool,
+    #[arg(long, hide = true)]
+    cleanup_on_fail: bool,
+    #[arg(long, hide = true)]
+    recreate_pods: bool,
+    #[arg(long, hide = true)]
+    dependency_update: bool,
+    #[arg(long, hide = true)]
+    post_renderer: Option<String>,
+    #[arg(long, hide = true)]
+    post_renderer_args: Vec<String>,
+}
+
+impl WriteFlags {
+    /// Refuses what this program cannot do, before anything is read.
+    pub(super) fn check(&self) -> Result<(), CommandError> {
+        let refused = [
+            ("--force", self.refused.force),
+            ("--atomic", self.refused.atomic),
+            ("--cleanup-on-fail", self.refused.cleanup_on_fail),
+            ("--recreate-pods", self.refused.recreate_pods),
+            ("--dependency-update", self.refused.dependency_update),
+            (
+                "--post-renderer",
+                self.refused.post_renderer.is_some() || !self.refused.post_renderer_args.is_empty(),
+            ),
+        ];
+        match refused.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(CommandError::new(format_args!("{flag} is not supported yet"))
+                .hint("nothing was done; leave the flag out")),
+            None => Ok(()),
+        }
+    }
+
+    /// Loads the chart and looks whether it can be installed. Values are read before.
+    pub(super) fn chart(
+        &self,
+        name: &str,
+        installable: bool,
+        context: &mut Context<'_>,
+    ) -> Result<Chart, CommandError> {
+        let chart = self.source.load(name, &self.limits, context)?;
+        if installable && !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
+            return Err(CommandError::new(format_args!(
+                "{} charts are not installable",
+                chart.metadata.chart_type
+            )));
+        }
+        if chart.metadata.deprecated {
+            context.ui.warning("WARNING: This chart is deprecated");
+        }
+        let missing = helm_rs::values::missing_dependencies(&chart);
+        if !missing.is_empty() {
+            return Err(CommandError::new(format_args!(
+                "An error occurred while checking for chart dependencies. You may need to run \
+                 `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but \
+                 missing in charts/ directory: {}",
+                missing.join(", ")
+            )));
+        }
+        Ok(chart)
+    }
+
+    /// The library's options.
+    pub(super) fn options(
+        &self,
+        name: &str,
+        environment: &Environment,
+    ) -> Result<ReleaseOptions, CommandError> {
+        let dry_run = match self.dry_run.as_deref() {
+            None | Some("" | "none" | "false") => DryRun::No,
+            Some("client" | "true") => DryRun::Client,
+            Some("server") => DryRun::Server,
+            Some(_) => {
+                return Err(CommandError::new(
+                    "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server",
+                ));
+            }
+        };
+        Ok(ReleaseOptions {
+            name: name.to_owned(),
+            namespace: self.cluster.namespace(environment),
+            description: self.description.clone().unwrap_or_default(),
+            labels: flags::string_map("-l, --labels", &self.labels)?.into_iter().collect(),
+            dry_run,
+            hide_secret: self.hide_secret,
+            wait: self.wait,
+            wait_for_jobs: self.wait_for_jobs,
+            timeout: self.timeout()?,
+            take_ownership: self.take_ownership,
+            disable_validation: self.disable_openapi_validation,
+            no_hooks: self.no_hooks,
+            skip_schema_validation: self.skip_schema_validation,
+            subchart_notes: self.render_subchart_notes,
+        })
+    }
+
+    fn timeout(&self) -> Result<Duration, CommandError> {
+        let parsed = helm_rs::render::time::Duration::parse(&self.timeout).map_err(|error| {
+            CommandError::new(format_args!(
+                "invalid argument {} for \"--timeout\" flag: {error}",
+                quote(&self.timeout)
+            ))
+        })?;
+        Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
+    }
+
+    /// Prints what became of the release, as Helm does.
+    pub(super) fn print(
+        &self,
+        record: &Record,
+        context: &mut Context<'_>,
+    ) -> Result<(), CommandError> {
+        let text = match self.output {
+            Output::Table => {
+                let shown = Shown {
+                    secrets: true,
+                    hide_notes: self.hide_notes,
+                    debug: context.global.debug,
+                    ..Shown::default()
+                };
+                table(record, &shown).map_err(|error| CommandError::new(error_chain(&error)))?
+            }
+            Output::Json => format!("{}\n", record.to_json()),
+            Output::Yaml => {
+                let json = record.to_json();
+                let limits = goyaml::Limits::default();
+                let value = goyaml::json::from_json_exact(json.as_bytes(), &limits)
+                    .map_err(CommandError::new)?;
+                goyaml::to_yaml(&value).map_err(CommandError::new)?
+            }
+        };
+        context.ui.result(text)
+    }
+}
+
+/// An action's error as the command's, with what Helm puts before it and what to do next.
+pub(super) fn action_error(
+    prefix: &str,
+    release: &str,
+    error: &ActionError,
+    heard: &Heard,
+) -> CommandError {
+    let text = match error {
+        ActionError::Template(error) => error_text(error),
+        error => error_chain(error).into_bytes(),
+    };
+    let error_with = CommandError::from_bytes([prefix.as_bytes(), &text].concat());
+    match error {
+        ActionError::Hooks { .. } => error_with
+            .hint("nothing was recorded; with --no-hooks the release is made without them"),
+        ActionError::Pending => error_with.hint(format!(
+            "if nothing is at work any more, see how far it got: ichor release repair {release}"
+        )),
+        ActionError::Unrecorded { .. } => {
+            error_with.hint(format!("then run: ichor release repair {release}"))
+        }
+        ActionError::Wait(WaitError::Deadline) if !heard.waiting.is_empty() => {
+            let objects: Vec<String> = heard
+                .waiting
+                .iter()
+                .map(|object| {
+                    let details: String =
+                        object.details.iter().map(|line| format!("\n    {line}")).collect();
+                    format!("\n  {}: {}{details}", object.object, object.reason)
+                })
+                .collect();
+            error_with.hint(format!("not ready when time was up:{}", objects.concat()))
+        }
+        _ => error_with,
+    }
+}
+
+/// Puts Helm's words before an error.
+pub(super) fn prefixed(prefix: &str, mut error: CommandError) -> CommandError {
+    if let Some(message) = &mut error.message {
+        *message = [prefix.as_bytes(), message].concat();
+    }
+    error
+}

@@ -1,0 +1,143 @@
+//! Running an action on the cluster: runtime, client, records, signals, what is heard.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helm_rs::action::Session;
+use helm_rs::apply::{Cancel, FIELD_MANAGER, Observer, Waiting};
+use helm_rs::cluster::Cluster;
+use helm_rs::cluster::live::SystemClock;
+use helm_rs::release::storage::{ObjectDriver, ObjectKind};
+use helm_rs::render::Engine;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::commands::Context;
+use crate::connection::ClusterFlags;
+use crate::error::CommandError;
+use crate::ui::Ui;
+
+/// What an action told while it ran.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    /// What it waited for last.
+    pub(crate) waiting: Vec<Waiting>,
+    /// Whether a signal asked for the end.
+    pub(crate) cancelled: bool,
+}
+
+/// Tells the user what is going on, as it happens.
+struct Teller<'a> {
+    ui: Mutex<&'a mut Ui>,
+    heard: Mutex<Heard>,
+    progress: bool,
+}
+
+impl Observer for Teller<'_> {
+    fn log(&self, line: &str) {
+        let mut ui = self.ui.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.starts_with("WARNING: ") {
+            ui.warning(line);
+        } else {
+            ui.debug(line);
+        }
+    }
+
+    fn waiting(&self, objects: &[Waiting]) {
+        if self.progress {
+            let mut ui = self.ui.lock().unwrap_or_else(PoisonError::into_inner);
+            for object in objects {
+                ui.warning(format!("waiting for {}: {}", object.object, object.reason));
+                for detail in &object.details {
+                    ui.warning(format!("    {detail}"));
+                }
+            }
+        }
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).waiting = objects.to_vec();
+    }
+}
+
+/// Runs an action: connects, watches for signals, and hands out a session. Returns what the
+/// action returns and what it told.
+pub(crate) fn run<T>(
+    flags: &ClusterFlags,
+    context: &mut Context<'_>,
+    engine: &Engine,
+    action: impl AsyncFnOnce(&Session<'_>) -> T,
+) -> Result<(T, Heard), CommandError> {
+    let kind = match context.environment.text("HELM_DRIVER") {
+        None | Some("secret" | "secrets") => ObjectKind::Secret,
+        Some("configmap" | "configmaps") => ObjectKind::ConfigMap,
+        Some(other) => {
+            return Err(CommandError::new(format_args!(
+                "HELM_DRIVER={other}: records are kept in Secrets or ConfigMaps only"
+            )));
+        }
+    };
+    let namespace = flags.namespace(context.environment);
+    let environment = context.environment;
+    let progress = !context.global.quiet && (context.global.verbose || environment.is_terminal());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
+    let result = runtime.block_on(async {
+        let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+        let server = Arc::clone(&warnings);
+        let hear = move |text: &str| {
+            server.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        };
+        let live = flags.connect(environment, Arc::new(hear)).await?;
+        let cluster: Arc<dyn Cluster> = live;
+        let clock = SystemClock::new();
+        let cancel = Arc::new(Cancel::default());
+        watch_signals(&cancel)?;
+        let mut driver = ObjectDriver::new(&*cluster, &clock, kind, &namespace);
+        FIELD_MANAGER.clone_into(&mut driver.field_manager);
+        let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };
+        let session = Session {
+            cluster: Arc::clone(&cluster),
+            driver: &driver,
+            clock: &clock,
+            zone: environment.zone(),
+            observer: &teller,
+            cancel: &cancel,
+            engine,
+        };
+        let result = action(&session).await;
+        let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        heard.cancelled = cancel.is_cancelled();
+        let mut told = Vec::new();
+        for warning in warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if !told.contains(&warning) {
+                context.ui.warning(format!("Warning: {warning}"));
+                told.push(warning);
+            }
+        }
+        Ok((result, heard))
+    });
+    // Requests that nobody waits for any more need not end.
+    runtime.shutdown_background();
+    result
+}
+
+/// The first SIGINT or SIGTERM asks for the end, the second one makes it.
+fn watch_signals(cancel: &Arc<Cancel>) -> Result<(), CommandError> {
+    let failed = |error| CommandError::new(format_args!("cannot watch for signals: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let cancel = Arc::clone(cancel);
+    tokio::spawn(async move {
+        loop {
+            let code = tokio::select! {
+                _ = interrupt.recv() => 130,
+                _ = terminate.recv() => 143,
+            };
+            if cancel.is_cancelled() {
+                #[expect(clippy::exit, reason = "the user asked twice")]
+                std::process::exit(code);
+            }
+            cancel.cancel();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Flags that say which cluster is meant, and the client for it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use helm_rs::cluster::live::{Connection, Live, LiveOptions};
+
+use crate::commands::chart::options::NamespaceFlags;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::flags;
+
+/// What this program calls itself at the server.
+const USER_AGENT: &str = concat!("ichor/", env!("CARGO_PKG_VERSION"));
+
+/// Helm's flags for the cluster.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterFlags {
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceFlags,
+    /// Address of the API server
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    kube_apiserver: Option<String>,
+    /// File with the server's CA
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    kube_ca_file: Option<String>,
+    /// Name that the server's certificate must have
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    kube_tls_server_name: Option<String>,
+    /// Do not check the server's certificate
+    #[arg(long, hide_short_help = true)]
+    kube_insecure_skip_tls_verify: bool,
+    /// Bearer token
+    #[arg(long, value_name = "TOKEN", hide_short_help = true)]
+    kube_token: Option<String>,
+    /// User to impersonate
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    kube_as_user: Option<String>,
+    /// Group to impersonate (repeatable)
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    kube_as_group: Vec<String>,
+}
+
+impl ClusterFlags {
+    /// The release's namespace.
+    pub(crate) fn namespace(&self, environment: &Environment) -> String {
+        self.namespace.namespace(environment)
+    }
+
+    /// What decides on server and identity: flags, then Helm's environment variables.
+    fn connection(&self, environment: &Environment) -> Result<Connection, CommandError> {
+        let text = |flag: &Option<String>, name: &str| {
+            flag.clone()
+                .filter(|value| !value.is_empty())
+                .or_else(|| environment.text(name).map(str::to_owned))
+        };
+        let search: Vec<PathBuf> = match environment.variable("KUBECONFIG") {
+            Some(list) => {
+                std::env::split_paths(list).filter(|path| path.as_path() != Path::new("")).collect()
+            }
+            None => environment
+                .variable("HOME")
+                .map(|home: &OsString| Path::new(home).join(".kube/config"))
+                .into_iter()
+                .collect(),
+        };
+        let mut as_groups = flags::string_slice("--kube-as-group", &self.kube_as_group)?;
+        if as_groups.is_empty()
+            && let Some(groups) = environment.text("HELM_KUBEASGROUPS")
+        {
+            as_groups = groups.split(',').map(str::to_owned).collect();
+        }
+        Ok(Connection {
+            kubeconfig: self
+                .namespace
+                .kubeconfig
+                .clone()
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
+            search,
+            context: text(&self.namespace.kube_context, "HELM_KUBECONTEXT"),
+            server: text(&self.kube_apiserver, "HELM_KUBEAPISERVER"),
+            ca_file: text(&self.kube_ca_file, "HELM_KUBECAFILE").map(PathBuf::from),
+            tls_server_name: text(&self.kube_tls_server_name, "HELM_KUBETLS_SERVER_NAME"),
+            insecure_skip_tls_verify: self.kube_insecure_skip_tls_verify
+                || environment.flag("HELM_KUBEINSECURE_SKIP_TLS_VERIFY"),
+            token: text(&self.kube_token, "HELM_KUBETOKEN"),
+            as_user: text(&self.kube_as_user, "HELM_KUBEASUSER"),
+            as_groups,
+            ..Connection::default()
+        })
+    }
+
+    /// A client for the cluster. To be called inside a runtime.
+    pub(crate) async fn connect(
+        &self,
+        environment: &Environment,
+        warnings: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Result<Arc<Live>, CommandError> {
+        let mut seed = [0; 8];
+        // Only the jitter of waits depends on it.
+        let _ = getrandom::fill(&mut seed);
+        let mut options = LiveOptions::new(USER_AGENT, u64::from_le_bytes(seed));
+        options.warnings = Some(warnings);
+        let live =
+            Live::connect(&self.connection(environment)?, options).await.map_err(|error| {
+                CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
+            })?;
+        Ok(Arc::new(live))
+    }
+}

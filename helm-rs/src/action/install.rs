@@ -1,0 +1,302 @@
+//! Installing a chart (`pkg/action/install.go`).
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::error::{ActionError, CrdError};
+use super::prepare::{self, Draft};
+use super::session::{DryRun, ReleaseOptions, Session};
+use crate::apply::{CustomMerge, Item, Live, WaitOptions, build, wait};
+use crate::chart::{Chart, Warning};
+use crate::cluster::ErrorKind;
+use crate::error_chain;
+use crate::gotext::quote;
+use crate::manifest::HookEvent;
+use crate::name::validate_release_name;
+use crate::release::storage::{Labels, StorageError, Stored};
+use crate::release::{Record, Status};
+use crate::render::Host;
+use crate::values::{self, Nulls};
+
+/// How long CRDs may take to be served.
+const CRD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What to install.
+#[derive(Clone, Debug, Default)]
+pub struct InstallOptions {
+    /// What an upgrade has too.
+    pub release: ReleaseOptions,
+    /// Create the release's namespace.
+    pub create_namespace: bool,
+    /// Do not install what is under `crds/`.
+    pub skip_crds: bool,
+    /// Take the name of an uninstalled or failed release.
+    pub replace: bool,
+}
+
+/// Installs a chart; the chart comes back with its dependencies processed.
+///
+/// # Errors
+/// [`ActionError`]. When objects were being written, the record then says that the release failed
+/// and why.
+pub async fn install(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &InstallOptions,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Record, ActionError> {
+    let release = &options.release;
+    let version = session.reach().await?;
+    if release.hide_secret && release.dry_run == DryRun::No {
+        return Err(ActionError::HideSecret);
+    }
+    let last = available(session, options).await?;
+    values::process_dependencies(chart, values, Nulls::Keep, warnings)?;
+
+    let mut new_crds = false;
+    if !options.skip_crds && !chart.crds().is_empty() {
+        if release.dry_run == DryRun::No {
+            new_crds = install_crds(session, chart, release).await?;
+        } else {
+            session.log(
+                "WARNING: This chart or one of its subcharts contains CRDs. Rendering may fail or \
+                 contain inaccuracies.",
+            );
+        }
+    }
+
+    let discovery = session.discover(new_crds).await?;
+    prepare::check_labels(release)?;
+    let capabilities = Session::capabilities(version, &discovery);
+    let now = session.now();
+    let rendering = prepare::render(
+        session,
+        chart,
+        values,
+        1,
+        &release.namespace,
+        capabilities,
+        release,
+        host,
+        warnings,
+    )?;
+    prepare::check_hooks(
+        &rendering.hooks,
+        &[HookEvent::PreInstall, HookEvent::PostInstall],
+        release,
+    )?;
+    let mut draft = Draft {
+        options: release,
+        namespace: &release.namespace,
+        revision: 1,
+        chart,
+        config: values,
+        rendering: &rendering,
+        first_deployed: &now,
+        last_deployed: &now,
+    };
+    let mut items = prepare::objects(
+        &discovery,
+        &rendering.manifest,
+        release,
+        !release.disable_validation,
+        "unable to build kubernetes objects from release manifest",
+    )?;
+    prepare::own(&mut items, &release.name, &release.namespace);
+    let owner = (release.name.as_str(), release.namespace.as_str());
+    let live = prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
+        .await
+        .map_err(|source| ActionError::Conflict { action: "install", source })?;
+    if release.dry_run != DryRun::No {
+        return draft.record(&Status::PendingInstall, "Dry run complete");
+    }
+
+    if options.create_namespace {
+        create_namespace(session, release).await?;
+    }
+    let storage = session.storage();
+    if let Some(last) = last {
+        draft.revision = last.record.revision()? + 1;
+        supersede(session, last).await?;
+    }
+    let mut record = draft.record(&Status::PendingInstall, "Initial install underway")?;
+    storage.create(&record, &release.labels).await?;
+
+    let written = write(session, &items, live, release).await;
+    if let Err(error) = written {
+        let description =
+            format!("Release {} failed: {}", quote(&release.name), error_chain(&error));
+        record.set_status(&Status::Failed, &description)?;
+        if let Err(error) = storage.update(&record, &release.labels).await {
+            session.log(format!("failed to record the release: {}", error_chain(&error)));
+        }
+        return Err(error);
+    }
+    let description = match release.description.as_str() {
+        "" => "Install complete",
+        description => description,
+    };
+    record.set_status(&Status::Deployed, description)?;
+    storage.update(&record, &release.labels).await.map_err(|source| ActionError::Unrecorded {
+        name: release.name.clone(),
+        status: Status::PendingInstall.to_string(),
+        source,
+    })?;
+    Ok(record)
+}
+
+/// Whether the name is free, and the last record that it replaces (`availableName`).
+pub(super) async fn available(
+    session: &Session<'_>,
+    options: &InstallOptions,
+) -> Result<Option<Stored>, ActionError> {
+    let name = &options.release.name;
+    validate_release_name(name)
+        .map_err(|source| ActionError::Name { name: name.clone(), source })?;
+    if options.release.dry_run != DryRun::No {
+        return Ok(None);
+    }
+    // Where the records cannot be read, Helm takes the name for free, and overwrites by luck
+    // only: not here.
+    let last = match session.storage().last(name).await {
+        Ok(last) => last,
+        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let status = last.record.info()?.status();
+    if options.replace && matches!(status, Status::Uninstalled | Status::Failed) {
+        return Ok(Some(last));
+    }
+    Err(ActionError::NameInUse)
+}
+
+/// Retires the record whose name is taken (`replaceRelease`).
+async fn supersede(session: &Session<'_>, mut last: Stored) -> Result<(), ActionError> {
+    if last.record.info()?.status() == Status::Failed {
+        return Ok(());
+    }
+    last.record.set_status(&Status::Superseded, "superseded by new release")?;
+    session.storage().update(&last.record, &last.labels).await?;
+    Ok(())
+}
+
+/// `performInstall`
+async fn write(
+    session: &Session<'_>,
+    items: &[Item],
+    live: Vec<Live>,
+    options: &ReleaseOptions,
+) -> Result<(), ActionError> {
+    let adopted: Vec<Item> = items
+        .iter()
+        .zip(&live)
+        .filter(|(_, live)| matches!(live, Live::Present(_)))
+        .map(|(item, _)| item.clone())
+        .collect();
+    if adopted.is_empty() {
+        if !items.is_empty() {
+            session.writer().create(items).await?;
+        }
+    } else {
+        let custom =
+            if options.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay };
+        session.writer().update(&adopted, items, live, custom).await?;
+    }
+    session.wait(items, options).await
+}
+
+/// Creates the release's namespace, if it is missing.
+async fn create_namespace(
+    session: &Session<'_>,
+    options: &ReleaseOptions,
+) -> Result<(), ActionError> {
+    let discovery = session.discover(false).await?;
+    let namespace = &options.namespace;
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": namespace, "labels": { "name": namespace } },
+    });
+    let items = prepare::objects(&discovery, object.to_string().as_bytes(), options, true, "")?;
+    match session.writer().create(&items).await {
+        Err(errors) if !exists(&errors) => Err(errors.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether what stands first among failures is an object that is already there.
+fn exists(errors: &crate::apply::WriteErrors) -> bool {
+    errors.errors.first().is_some_and(|error| error.kind() == ErrorKind::AlreadyExists)
+}
+
+/// Creates what is under `crds/`, file by file, and waits until it is served; whether anything
+/// is new (`installCRDs`).
+pub(super) async fn install_crds(
+    session: &Session<'_>,
+    chart: &Chart,
+    options: &ReleaseOptions,
+) -> Result<bool, ActionError> {
+    let discovery = session.discover(false).await?;
+    let mut created = Vec::new();
+    for crd in chart.crds() {
+        let fail = |source| ActionError::Crd { name: crd.file.name.clone(), source };
+        let items = build(&discovery, &crd.file.data, &options.namespace, false)
+            .map_err(|error| fail(CrdError::Build(error)))?;
+        match session.writer().create(&items).await {
+            Ok(()) => created.extend(items),
+            Err(errors) if exists(&errors) => {
+                let name = items.first().map(|item| item.target.name.clone()).unwrap_or_default();
+                session.log(format!("CRD {name} is already present. Skipping."));
+            }
+            Err(errors) => return Err(fail(CrdError::Write(errors))),
+        }
+    }
+    if created.is_empty() {
+        return Ok(false);
+    }
+    let wanted = WaitOptions { timeout: CRD_TIMEOUT, jobs: false };
+    wait(&*session.cluster, session.clock, &created, wanted, session.observer, session.cancel)
+        .await?;
+    session.log("Clearing discovery cache");
+    Ok(true)
+}
+
+/// Labels with the user's on top, those set to `null` left out (`mergeCustomLabels`).
+pub(super) fn merge_labels(last: &Labels, wanted: &Labels) -> Labels {
+    let mut labels = last.clone();
+    labels.extend(wanted.clone());
+    labels.retain(|_, value| value != "null");
+    labels
+}
+
+/// What `helm template --validate` checks of a rendered chart on a cluster: every object is of a
+/// kind that the server knows, and none is in the way.
+///
+/// # Errors
+/// [`ActionError`]
+pub async fn validate(
+    session: &Session<'_>,
+    manifest: &[u8],
+    release: &ReleaseOptions,
+    is_upgrade: bool,
+) -> Result<(), ActionError> {
+    let discovery = session.discover(false).await?;
+    let items = prepare::objects(
+        &discovery,
+        manifest,
+        release,
+        !release.disable_validation,
+        "unable to build kubernetes objects from release manifest",
+    )?;
+    if is_upgrade {
+        return Ok(());
+    }
+    let owner = (release.name.as_str(), release.namespace.as_str());
+    prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
+        .await
+        .map(drop)
+        .map_err(|source| ActionError::Conflict { action: "install", source })
+}

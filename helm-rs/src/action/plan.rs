@@ -1,0 +1,707 @@
+//! What an installation or upgrade would do, found out without writing: every request that it
+//! would send is sent as a dry run, and what the server answers is compared with what is live.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::ActionError;
+use super::install::InstallOptions;
+use super::prepare;
+use super::rights::{self, Right};
+use super::session::{DryRun, ReleaseOptions, Session};
+use super::template::Rendering;
+use super::upgrade::{self, UpgradeOptions};
+use crate::apply::{CustomMerge, Item, Live, build, is_kept, patch_for};
+use crate::capabilities::KubeVersion;
+use crate::chart::{Chart, Warning};
+use crate::cluster::{
+    DeleteOptions, Discovery, ErrorKind, Kind, Patch, PatchKind, Propagation, Resource,
+};
+use crate::diff::{Lists, compare};
+use crate::manifest::HookEvent;
+use crate::render::Host;
+use crate::values::{self, Nulls};
+
+/// What a plan is for.
+#[derive(Clone, Debug)]
+pub enum PlanOptions {
+    /// An installation.
+    Install(InstallOptions),
+    /// An upgrade.
+    Upgrade(UpgradeOptions),
+}
+
+/// What would become of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectChange {
+    /// It would be created.
+    Create,
+    /// It would be changed.
+    Change,
+    /// It would stay as it is.
+    None,
+    /// It would be deleted: the chart no longer has it.
+    Delete,
+    /// The chart no longer has it, and it would stay: its policy says so, or it is gone already.
+    Leave,
+}
+
+impl ObjectChange {
+    /// The word in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::None => "unchanged",
+            Self::Delete => "delete",
+            Self::Leave => "leave",
+        }
+    }
+}
+
+/// A leaf that would change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its place, such as `spec.template.spec.containers[name=web].image`.
+    pub path: String,
+    /// What is live, as JSON; none when it is new.
+    pub old: Option<String>,
+    /// What it would be, as JSON; none when it would go.
+    pub new: Option<String>,
+}
+
+/// An object of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedObject {
+    /// Its kind and version.
+    pub kind: Kind,
+    /// Its namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What would become of it.
+    pub change: ObjectChange,
+    /// The leaves that would change.
+    pub leaves: Vec<Leaf>,
+    /// How many pods would be replaced; none when none would.
+    pub restarts: Option<i64>,
+    /// Why the server was not asked and it was computed in memory; empty when the server was.
+    pub in_memory: String,
+    /// Why the write would fail; empty when it would not.
+    pub fault: String,
+}
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// `install` or `upgrade`.
+    pub action: &'static str,
+    /// The release's name.
+    pub release: String,
+    /// The release's namespace.
+    pub namespace: String,
+    /// The revision that would be made.
+    pub revision: i64,
+    /// The objects: those under `crds/`, those of the chart in their order, those that left it.
+    pub objects: Vec<PlannedObject>,
+    /// Hooks that would have to run.
+    pub hooks: Vec<String>,
+    /// The rights that the action needs.
+    pub rights: Vec<Right>,
+    /// The namespaces that the action would create.
+    pub new_namespaces: BTreeSet<String>,
+    /// Those that this identity lacks. When one of them keeps the plan from looking, `objects` is
+    /// empty.
+    pub missing: Vec<Right>,
+}
+
+impl Plan {
+    /// Whether anything would be created, changed or deleted.
+    pub fn changes(&self) -> bool {
+        self.objects
+            .iter()
+            .any(|object| !matches!(object.change, ObjectChange::None | ObjectChange::Leave))
+    }
+
+    /// Whether the action could be done.
+    pub fn is_possible(&self) -> bool {
+        self.missing.is_empty() && self.objects.iter().all(|object| object.fault.is_empty())
+    }
+}
+
+/// Everything that a plan is computed from.
+struct Draft {
+    action: &'static str,
+    namespace: String,
+    revision: i64,
+    current: Vec<Item>,
+    target: Vec<Item>,
+    crds: Vec<Item>,
+    hooks: Vec<String>,
+    custom: CustomMerge,
+    create_namespace: bool,
+    /// Records that would be written or deleted.
+    updated_records: Vec<i64>,
+    pruned_records: Vec<i64>,
+    /// Kinds that do not exist yet.
+    new_kinds: BTreeSet<(String, String)>,
+}
+
+/// Makes a plan; the chart comes back with its dependencies processed.
+///
+/// # Errors
+/// [`ActionError`], as the action itself.
+pub async fn plan(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &PlanOptions,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Plan, ActionError> {
+    let version = session.reach().await?;
+    let (draft, action, release) = match options {
+        PlanOptions::Install(options) => (
+            install_draft(session, chart, values, options, version, host, warnings).await,
+            "install",
+            &options.release,
+        ),
+        PlanOptions::Upgrade(options) => (
+            upgrade_draft(session, chart, values, options, version, host, warnings).await,
+            "upgrade",
+            &options.release,
+        ),
+    };
+    match draft {
+        Ok(draft) => finish(session, draft, release).await,
+        Err(ActionError::Storage(error))
+            if error.cluster().is_some_and(|error| error.kind() == ErrorKind::Forbidden) =>
+        {
+            // The records cannot be read: which revision is live is not known.
+            let list = Right::any("list", "", record_resource(session), &release.namespace);
+            Ok(Plan {
+                action,
+                release: release.name.clone(),
+                namespace: release.namespace.clone(),
+                revision: 0,
+                objects: Vec::new(),
+                hooks: Vec::new(),
+                rights: vec![list.clone()],
+                new_namespaces: BTreeSet::new(),
+                missing: vec![list],
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The resource that holds records.
+fn record_resource(session: &Session<'_>) -> &'static str {
+    if session.driver.name() == "ConfigMap" { "configmaps" } else { "secrets" }
+}
+
+/// Options under which rendering looks at the cluster but no hook is refused.
+fn dry(release: &ReleaseOptions) -> ReleaseOptions {
+    ReleaseOptions { dry_run: DryRun::Server, ..release.clone() }
+}
+
+async fn install_draft(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &InstallOptions,
+    version: KubeVersion,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Draft, ActionError> {
+    let last = super::install::available(session, options).await?;
+    values::process_dependencies(chart, values, Nulls::Keep, warnings)?;
+    let served = session.discover(false).await?;
+    let crds = if options.skip_crds {
+        Vec::new()
+    } else {
+        missing_crds(session, chart, &served, &options.release).await?
+    };
+    let (discovery, new_kinds) = with_definitions(&served, &crds);
+    let release = dry(&options.release);
+    prepare::check_labels(&release)?;
+    let rendering = prepare::render(
+        session,
+        chart,
+        values,
+        1,
+        &release.namespace,
+        Session::capabilities(version, &discovery),
+        &release,
+        host,
+        warnings,
+    )?;
+    let mut target = prepare::objects(
+        &discovery,
+        &rendering.manifest,
+        &release,
+        !release.disable_validation,
+        "unable to build kubernetes objects from release manifest",
+    )?;
+    prepare::own(&mut target, &release.name, &release.namespace);
+    let (revision, updated_records) = match &last {
+        None => (1, vec![1]),
+        Some(last) => {
+            let last = last.record.revision()?;
+            (last + 1, vec![last, last + 1])
+        }
+    };
+    let events = [HookEvent::PreInstall, HookEvent::PostInstall];
+    Ok(Draft {
+        action: "install",
+        namespace: release.namespace.clone(),
+        revision,
+        current: Vec::new(),
+        target,
+        crds,
+        hooks: hooks(&rendering, &events, &options.release),
+        custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
+        create_namespace: options.create_namespace,
+        updated_records,
+        pruned_records: Vec::new(),
+        new_kinds,
+    })
+}
+
+async fn upgrade_draft(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &UpgradeOptions,
+    version: KubeVersion,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Draft, ActionError> {
+    let release = dry(&options.release);
+    let prepared = upgrade::prepare(session, chart, values, options, warnings).await?;
+    values::process_dependencies(chart, &prepared.values, Nulls::Keep, warnings)?;
+    let discovery = session.discover(false).await?;
+    let rendering = prepare::render(
+        session,
+        chart,
+        &prepared.values,
+        prepared.revision,
+        &prepared.namespace,
+        Session::capabilities(version, &discovery),
+        &release,
+        host,
+        warnings,
+    )?;
+    prepare::check_labels(&release)?;
+    let validate = !release.disable_validation;
+    let mut target = prepare::objects(&discovery, &rendering.manifest, &release, validate, "")?;
+    let manifest = prepared.current.record.manifest()?;
+    let current = prepare::objects(
+        &discovery,
+        manifest.as_bytes(),
+        &release,
+        false,
+        "unable to build kubernetes objects from current release manifest",
+    )?;
+    prepare::own(&mut target, &release.name, &prepared.namespace);
+    let before = prepared.current.record.revision()?;
+    let events = [HookEvent::PreUpgrade, HookEvent::PostUpgrade];
+    Ok(Draft {
+        action: "upgrade",
+        namespace: prepared.namespace.clone(),
+        revision: prepared.revision,
+        current,
+        target,
+        crds: Vec::new(),
+        hooks: hooks(&rendering, &events, &options.release),
+        custom: CustomMerge::TwoWay,
+        create_namespace: false,
+        updated_records: vec![before, prepared.revision],
+        pruned_records: pruned(&prepared.revisions, before, options.max_history),
+        new_kinds: BTreeSet::new(),
+    })
+}
+
+/// The revisions that make room for a new one (`removeLeastRecent`).
+fn pruned(revisions: &[i64], deployed: i64, max_history: usize) -> Vec<i64> {
+    let Some(keep) = max_history.checked_sub(1) else { return Vec::new() };
+    let surplus = revisions.len().saturating_sub(keep);
+    revisions.iter().copied().filter(|revision| *revision != deployed).take(surplus).collect()
+}
+
+fn hooks(rendering: &Rendering, events: &[HookEvent], options: &ReleaseOptions) -> Vec<String> {
+    if options.no_hooks {
+        return Vec::new();
+    }
+    rendering
+        .hooks
+        .iter()
+        .filter_map(|hook| {
+            let event = hook.events.iter().find(|event| events.contains(event))?;
+            Some(format!("{} {} ({})", hook.kind, hook.name, event.as_str()))
+        })
+        .collect()
+}
+
+/// The definitions under `crds/` that are not there yet.
+async fn missing_crds(
+    session: &Session<'_>,
+    chart: &Chart,
+    discovery: &Discovery,
+    options: &ReleaseOptions,
+) -> Result<Vec<Item>, ActionError> {
+    let mut items = Vec::new();
+    for crd in chart.crds() {
+        let built = build(discovery, &crd.file.data, &options.namespace, false);
+        items.extend(built.map_err(|error| ActionError::Crd {
+            name: crd.file.name.clone(),
+            source: error.into(),
+        })?);
+    }
+    let wanted: Vec<&Item> = items.iter().collect();
+    let found = session.writer().read(&wanted).await;
+    // One that may not be read is taken as missing: creating it would tell.
+    Ok(items
+        .into_iter()
+        .zip(found)
+        .filter(|(_, live)| !matches!(live, Ok(Some(_))))
+        .map(|(item, _)| item)
+        .collect())
+}
+
+/// What the server serves once the definitions are there.
+fn with_definitions(
+    served: &Arc<Discovery>,
+    crds: &[Item],
+) -> (Arc<Discovery>, BTreeSet<(String, String)>) {
+    let mut new_kinds = BTreeSet::new();
+    if crds.is_empty() {
+        return (Arc::clone(served), new_kinds);
+    }
+    let mut resources = Vec::new();
+    for item in crds.iter().filter(|item| item.kind().kind == "CustomResourceDefinition") {
+        let text =
+            |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+        new_kinds.insert((group.to_owned(), kind.to_owned()));
+        let versions = item.value.pointer("/spec/versions").and_then(Value::as_array);
+        for version in versions.into_iter().flatten() {
+            let Some(version) = version.get("name").and_then(Value::as_str) else { continue };
+            resources.push(Resource::builtin(
+                &format!("{group}/{version}"),
+                kind,
+                text("/spec/names/plural"),
+                text("/spec/scope") == "Namespaced",
+            ));
+        }
+    }
+    (Arc::new(served.extended(resources)), new_kinds)
+}
+
+/// Asks for rights, reads what is live, and sends the dry runs.
+async fn finish(
+    session: &Session<'_>,
+    draft: Draft,
+    release: &ReleaseOptions,
+) -> Result<Plan, ActionError> {
+    let mut plan = Plan {
+        action: draft.action,
+        release: release.name.clone(),
+        namespace: draft.namespace.clone(),
+        revision: draft.revision,
+        objects: Vec::new(),
+        hooks: draft.hooks.clone(),
+        rights: Vec::new(),
+        new_namespaces: BTreeSet::new(),
+        missing: Vec::new(),
+    };
+    // Looking needs rights too; without them nothing can be said.
+    let mut rights = record_rights(session, &draft, release);
+    for item in draft.target.iter().chain(&draft.current).chain(&draft.crds) {
+        rights.push(Right::on_object("get", item));
+    }
+    rights::sort(&mut rights);
+    plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
+    let blind: Vec<&Right> = plan.missing.iter().filter(|right| right.verb == "get").collect();
+    if !blind.is_empty() {
+        plan.rights = rights;
+        return Ok(plan);
+    }
+    let owner = (release.name.as_str(), draft.namespace.as_str());
+    let same = |one: &Item, other: &Item| {
+        one.kind() == other.kind()
+            && one.target.namespace == other.target.namespace
+            && one.target.name == other.target.name
+    };
+    let known = |item: &Item| {
+        draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()))
+    };
+    let is_new = |item: &Item| !known(item) && !draft.current.iter().any(|old| same(old, item));
+    let mut live =
+        prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
+            .await
+            .map_err(|source| ActionError::Conflict {
+                action: if draft.action == "install" { "install" } else { "update" },
+                source,
+            })?;
+    let rest: Vec<usize> = (0..live.len())
+        .filter(|at| {
+            live.get(*at) == Some(&Live::Unknown)
+                && draft.target.get(*at).is_some_and(|i| !known(i))
+        })
+        .collect();
+    let wanted: Vec<&Item> = rest.iter().filter_map(|at| draft.target.get(*at)).collect();
+    for (at, found) in rest.iter().zip(session.writer().read(&wanted).await) {
+        let found = found.map_err(|source| ActionError::Conflict {
+            action: "update",
+            source: super::error::ConflictError::Read {
+                title: draft.target.get(*at).map(Item::title).unwrap_or_default(),
+                source,
+            },
+        })?;
+        if let Some(slot) = live.get_mut(*at) {
+            *slot = found.map_or(Live::Absent, |value| Live::Present(Box::new(value)));
+        }
+    }
+    let new_namespaces = new_namespaces(session, &draft, &live).await;
+    for item in &draft.crds {
+        rights.push(Right::create(item));
+        plan.objects.push(create(session, item, &new_namespaces, false).await);
+    }
+    for (item, live) in draft.target.iter().zip(&live) {
+        let planned = match live {
+            Live::Present(live) => {
+                let original = draft.current.iter().find(|old| old.matches(item));
+                // What is adopted is its own original.
+                let original = original.map_or(&item.value, |old| &old.value);
+                match patch_for(original, &item.value, live, draft.custom) {
+                    Err(error) => PlannedObject {
+                        fault: format!("failed to create patch: {error}"),
+                        ..object(item, ObjectChange::Change)
+                    },
+                    Ok(None) => object(item, ObjectChange::None),
+                    Ok(Some(patch)) => {
+                        rights.push(Right::on_object("patch", item));
+                        rights.extend(rights::escalation(item, false));
+                        change(session, item, live, &patch).await
+                    }
+                }
+            }
+            Live::Absent | Live::Unknown => {
+                rights.push(Right::create(item));
+                rights.extend(rights::escalation(item, true));
+                create(session, item, &new_namespaces, known(item)).await
+            }
+        };
+        plan.objects.push(planned);
+    }
+    for item in draft.current.iter().filter(|old| !draft.target.iter().any(|new| new.matches(old)))
+    {
+        let planned = delete(session, item).await;
+        if planned.change == ObjectChange::Delete {
+            rights.push(Right::on_object("delete", item));
+        }
+        plan.objects.push(planned);
+    }
+    rights.extend(rights::waiting(&draft.target, release));
+    rights::sort(&mut rights);
+    plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
+    plan.rights = rights;
+    plan.new_namespaces = new_namespaces;
+    Ok(plan)
+}
+
+/// What the records need.
+fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions) -> Vec<Right> {
+    let plural = record_resource(session);
+    let namespace = &release.namespace;
+    let key = |revision: &i64| crate::release::storage::record_key(&release.name, *revision);
+    let mut rights = vec![
+        Right::any("list", "", plural, namespace),
+        Right::any("create", "", plural, namespace),
+    ];
+    for revision in &draft.updated_records {
+        rights.push(Right::named("update", "", plural, namespace, &key(revision)));
+    }
+    for revision in &draft.pruned_records {
+        rights.push(Right::named("delete", "", plural, namespace, &key(revision)));
+    }
+    if draft.create_namespace {
+        rights.push(Right::any("create", "", "namespaces", ""));
+    }
+    rights
+}
+
+/// Namespaces that the plan itself creates.
+async fn new_namespaces(session: &Session<'_>, draft: &Draft, live: &[Live]) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = draft
+        .target
+        .iter()
+        .zip(live)
+        .filter(|(item, live)| {
+            item.kind().kind == "Namespace"
+                && item.kind().group.is_empty()
+                && **live == Live::Absent
+        })
+        .map(|(item, _)| item.target.name.clone())
+        .collect();
+    if draft.create_namespace {
+        let resource = Arc::new(Resource::builtin("v1", "Namespace", "namespaces", false));
+        let target = crate::cluster::Target::new(&resource, "", &draft.namespace);
+        if let Err(error) = session.cluster.get(&target).await
+            && error.kind() == ErrorKind::NotFound
+        {
+            names.insert(draft.namespace.clone());
+        }
+    }
+    names
+}
+
+fn object(item: &Item, change: ObjectChange) -> PlannedObject {
+    PlannedObject {
+        kind: item.kind().clone(),
+        namespace: item.target.namespace.clone(),
+        name: item.target.name.clone(),
+        change,
+        leaves: Vec::new(),
+        restarts: None,
+        in_memory: String::new(),
+        fault: String::new(),
+    }
+}
+
+async fn create(
+    session: &Session<'_>,
+    item: &Item,
+    new_namespaces: &BTreeSet<String>,
+    new_kind: bool,
+) -> PlannedObject {
+    let mut planned = object(item, ObjectChange::Create);
+    if new_kind {
+        planned.in_memory = "the plan creates its definition".to_owned();
+    } else if new_namespaces.contains(&item.target.namespace) {
+        planned.in_memory = "the plan creates its namespace".to_owned();
+    } else if let Err(error) = session.writer().create_one(item, true).await {
+        match error.kind() {
+            ErrorKind::Forbidden => planned.in_memory = error.to_string(),
+            _ => planned.fault = error.to_string(),
+        }
+    }
+    planned
+}
+
+async fn change(session: &Session<'_>, item: &Item, live: &Value, patch: &Patch) -> PlannedObject {
+    let mut planned = object(item, ObjectChange::Change);
+    let after = match session.writer().patch_one(item, patch, true).await {
+        Ok(after) => after,
+        Err(error) => {
+            match error.kind() {
+                ErrorKind::Forbidden => planned.in_memory = error.to_string(),
+                _ => planned.fault = error.to_string(),
+            }
+            in_memory(item, live, patch).unwrap_or_else(|| live.clone())
+        }
+    };
+    let hidden = item.kind().kind == "Secret" && item.kind().group.is_empty();
+    planned.leaves = leaves(live, &after, hidden);
+    if planned.leaves.is_empty() && planned.fault.is_empty() {
+        planned.change = ObjectChange::None;
+    }
+    planned.restarts = restarts(item, live, &after);
+    planned
+}
+
+/// The object after a patch, without the server.
+fn in_memory(item: &Item, live: &Value, patch: &Patch) -> Option<Value> {
+    use mergepatch::Schemas as _;
+    let kind = item.kind();
+    let schema = mergepatch::embedded().schema(&kind.api_version(), &kind.kind);
+    let patch_type = match patch.kind {
+        PatchKind::Strategic => mergepatch::PatchType::Strategic,
+        _ => mergepatch::PatchType::Merge,
+    };
+    let patch = mergepatch::Patch { patch_type, body: patch.body.clone() };
+    mergepatch::apply(live, &patch, schema).ok()
+}
+
+/// What the server keeps about an object, which says nothing about what it is.
+const VOLATILE: [&str; 5] =
+    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"];
+
+/// The leaves that differ; contents of Secrets are not shown.
+fn leaves(live: &Value, after: &Value, hidden: bool) -> Vec<Leaf> {
+    let plain = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(object) = object.as_object_mut() {
+            object.remove("status");
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|name, _| !VOLATILE.contains(&name.as_str()));
+            }
+        }
+        let limits = goyaml::Limits::default();
+        goyaml::json::from_json_exact(object.to_string().as_bytes(), &limits).unwrap_or_default()
+    };
+    compare(&plain(live), &plain(after), Lists::ByKey)
+        .into_iter()
+        .map(|change| {
+            let path = change.path.to_string();
+            let secret = hidden && (path.starts_with("data") || path.starts_with("stringData"));
+            let show = |value: Option<goyaml::Value>| {
+                let value = value?;
+                Some(if secret {
+                    "(hidden)".to_owned()
+                } else {
+                    goyaml::json::to_json(&value).unwrap_or_default()
+                })
+            };
+            Leaf { path, old: show(change.old), new: show(change.new) }
+        })
+        .collect()
+}
+
+/// How many pods a change of the pod template replaces.
+fn restarts(item: &Item, live: &Value, after: &Value) -> Option<i64> {
+    let kind = item.kind();
+    if kind.group != "apps" || live.pointer("/spec/template") == after.pointer("/spec/template") {
+        return None;
+    }
+    let count = |path: &str| live.pointer(path).and_then(Value::as_i64);
+    let strategy = after.pointer("/spec/updateStrategy/type").and_then(Value::as_str);
+    match kind.kind.as_str() {
+        "Deployment" if after.pointer("/spec/paused") == Some(&json!(true)) => None,
+        "Deployment" => Some(count("/spec/replicas").unwrap_or(1)),
+        "StatefulSet" if strategy != Some("OnDelete") => Some(count("/spec/replicas").unwrap_or(1)),
+        "DaemonSet" if strategy != Some("OnDelete") => {
+            Some(count("/status/desiredNumberScheduled").unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
+async fn delete(session: &Session<'_>, item: &Item) -> PlannedObject {
+    let live = match session.cluster.get(&item.target).await {
+        Ok(live) => live,
+        Err(error) => {
+            let fault = if error.is_not_found() { String::new() } else { error.to_string() };
+            return PlannedObject { fault, ..object(item, ObjectChange::Leave) };
+        }
+    };
+    if is_kept(&live) {
+        return object(item, ObjectChange::Leave);
+    }
+    let mut planned = object(item, ObjectChange::Delete);
+    let options = DeleteOptions {
+        propagation: Some(Propagation::Background),
+        dry_run: true,
+        ..DeleteOptions::default()
+    };
+    if let Err(error) = session.cluster.delete(&item.target, &options).await {
+        match error.kind() {
+            ErrorKind::Forbidden => planned.in_memory = error.to_string(),
+            _ => planned.fault = error.to_string(),
+        }
+    }
+    planned
+}

@@ -1,0 +1,312 @@
+//! Upgrading a release (`pkg/action/upgrade.go`).
+
+use super::error::ActionError;
+use super::install::merge_labels;
+use super::prepare::{self, Draft};
+use super::session::{DryRun, ReleaseOptions, Session};
+use crate::apply::{CustomMerge, Item, Live};
+use crate::chart::{Chart, Warning};
+use crate::error_chain;
+use crate::gotext::quote;
+use crate::manifest::HookEvent;
+use crate::name::validate_release_name;
+use crate::release::storage::{StorageError, Stored};
+use crate::release::{Record, Status};
+use crate::render::Host;
+use crate::values::{self, Nulls};
+
+/// What becomes of the values of the release before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValuesMode {
+    /// They are taken when the user gives none.
+    #[default]
+    Default,
+    /// They are forgotten.
+    Reset,
+    /// The user's are laid over them and over the old chart's defaults.
+    Reuse,
+    /// The user's are laid over them and over the new chart's defaults.
+    ResetThenReuse,
+}
+
+/// What to upgrade to.
+#[derive(Clone, Debug, Default)]
+pub struct UpgradeOptions {
+    /// What an installation has too.
+    pub release: ReleaseOptions,
+    /// What becomes of the values before.
+    pub values: ValuesMode,
+    /// How many revisions are kept; 0 for all.
+    pub max_history: usize,
+}
+
+/// Everything that an upgrade needs to know before it writes.
+pub(super) struct Prepared {
+    /// The newest revision.
+    pub(super) last: Stored,
+    /// The revision that is live, as far as known.
+    pub(super) current: Stored,
+    /// The user's values, merged with those before.
+    pub(super) values: goyaml::Map,
+    /// The new revision's number.
+    pub(super) revision: i64,
+    /// The release's namespace.
+    pub(super) namespace: String,
+    /// All revisions, the oldest first.
+    pub(super) revisions: Vec<i64>,
+}
+
+/// Upgrades a release to a chart; the chart comes back with its dependencies processed.
+///
+/// # Errors
+/// [`ActionError`]. When objects were being written, the record then says that the upgrade failed
+/// and why.
+pub async fn upgrade(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &UpgradeOptions,
+    host: &mut Host,
+    warnings: &mut Vec<Warning>,
+) -> Result<Record, ActionError> {
+    let release = &options.release;
+    let version = session.reach().await?;
+    if validate_release_name(&release.name).is_err() {
+        return Err(ActionError::InvalidName(release.name.clone()));
+    }
+    session.log(format!("preparing upgrade for {}", release.name));
+    if release.hide_secret && release.dry_run == DryRun::No {
+        return Err(ActionError::HideSecret);
+    }
+    let mut prepared = prepare(session, chart, values, options, warnings).await?;
+    values::process_dependencies(chart, &prepared.values, Nulls::Keep, warnings)?;
+    let discovery = session.discover(false).await?;
+    let rendering = prepare::render(
+        session,
+        chart,
+        &prepared.values,
+        prepared.revision,
+        &prepared.namespace,
+        Session::capabilities(version, &discovery),
+        release,
+        host,
+        warnings,
+    )?;
+    prepare::check_labels(release)?;
+    prepare::check_hooks(
+        &rendering.hooks,
+        &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
+        release,
+    )?;
+    let first_deployed = prepared.current.record.info()?.first_deployed;
+    let now = session.now();
+    let draft = Draft {
+        options: release,
+        namespace: &prepared.namespace,
+        revision: prepared.revision,
+        chart,
+        config: &prepared.values,
+        rendering: &rendering,
+        first_deployed: &first_deployed,
+        last_deployed: &now,
+    };
+    let validate = !release.disable_validation;
+    let mut target = prepare::objects(&discovery, &rendering.manifest, release, validate, "")?;
+    let labels = merge_labels(&prepared.last.labels, &release.labels);
+
+    session.log(format!("performing update for {}", release.name));
+    let manifest = prepared.current.record.manifest()?;
+    let mut current = prepare::objects(
+        &discovery,
+        manifest.as_bytes(),
+        release,
+        false,
+        "unable to build kubernetes objects from current release manifest",
+    )?;
+    prepare::own(&mut target, &release.name, &prepared.namespace);
+    let live = conflicts(session, &current, &target, &prepared.namespace, release).await?;
+    current.extend(
+        target
+            .iter()
+            .zip(&live)
+            .filter(|(_, live)| matches!(live, Live::Present(_)))
+            .map(|(item, _)| item.clone()),
+    );
+
+    if release.dry_run != DryRun::No {
+        session.log(format!("dry run for {}", release.name));
+        let description = match release.description.as_str() {
+            "" => "Dry run complete",
+            description => description,
+        };
+        return draft.record(&Status::PendingUpgrade, description);
+    }
+    session.log(format!("creating upgraded release for {}", release.name));
+    let mut storage = session.storage();
+    let mut record = draft.record(&Status::PendingUpgrade, "Preparing upgrade")?;
+    storage.max_history = options.max_history;
+    storage.create(&record, &labels).await?;
+
+    if let Err(error) = write(session, &current, &target, live, release).await {
+        let description =
+            format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
+        session.log(format!("warning: {description}"));
+        record.set_status(&Status::Failed, &description)?;
+        if let Err(error) = storage.update(&record, &labels).await {
+            session.log(format!(
+                "warning: Failed to update release {}: {}",
+                release.name,
+                error_chain(&error)
+            ));
+        }
+        return Err(error);
+    }
+    let unrecorded = |source| ActionError::Unrecorded {
+        name: release.name.clone(),
+        status: Status::PendingUpgrade.to_string(),
+        source,
+    };
+    let before = &mut prepared.current;
+    let description = before.record.info()?.description;
+    before.record.set_status(&Status::Superseded, &description)?;
+    // Helm goes on when this fails, and leaves two deployed revisions.
+    storage.update(&before.record, &before.labels).await.map_err(unrecorded)?;
+    let description = match release.description.as_str() {
+        "" => "Upgrade complete",
+        description => description,
+    };
+    record.set_status(&Status::Deployed, description)?;
+    session.log(format!("updating status for upgraded release for {}", release.name));
+    storage.update(&record, &labels).await.map_err(unrecorded)?;
+    Ok(record)
+}
+
+/// Finds the revisions that count and the values (first part of `prepareUpgrade`).
+pub(super) async fn prepare(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    values: &goyaml::Map,
+    options: &UpgradeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<Prepared, ActionError> {
+    let name = &options.release.name;
+    let mut history = match session.storage().history(name).await {
+        Ok(history) => history,
+        Err(StorageError::NotFound) => {
+            return Err(StorageError::NoDeployed { name: name.clone() }.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut revisions = Vec::with_capacity(history.len());
+    for stored in history.drain(..) {
+        revisions.push((stored.record.revision()?, stored));
+    }
+    revisions.sort_by_key(|(revision, _)| *revision);
+    let numbers = revisions.iter().map(|(revision, _)| *revision).collect();
+    let Some((last_revision, last)) = revisions.pop() else {
+        return Err(StorageError::NoRevision { name: name.clone() }.into());
+    };
+    let status = last.record.info()?.status();
+    if status.is_pending() {
+        return Err(ActionError::Pending);
+    }
+    let deployed = |stored: &Stored| {
+        stored.labels.get("status").is_some_and(|status| status == Status::Deployed.as_str())
+    };
+    let current = if status == Status::Deployed {
+        last.clone()
+    } else if let Some((_, stored)) = revisions.into_iter().rev().find(|(_, s)| deployed(s)) {
+        stored
+    } else if matches!(status, Status::Failed | Status::Superseded) {
+        last.clone()
+    } else {
+        return Err(StorageError::NoDeployed { name: name.clone() }.into());
+    };
+    let values = reuse_values(session, chart, &current.record, values, options, warnings)?;
+    let namespace = current.record.namespace()?;
+    let revision = last_revision + 1;
+    Ok(Prepared { last, current, values, revision, namespace, revisions: numbers })
+}
+
+/// What of the values before counts on (`reuseValues`).
+fn reuse_values(
+    session: &Session<'_>,
+    chart: &mut Chart,
+    current: &Record,
+    values: &goyaml::Map,
+    options: &UpgradeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<goyaml::Map, ActionError> {
+    let old = current.user_values()?.unwrap_or_default();
+    match options.values {
+        ValuesMode::Reset => {
+            session.log("resetting values to the chart's original version");
+            Ok(values.clone())
+        }
+        ValuesMode::Reuse => {
+            session.log("reusing the old release's values");
+            let defaults = current.coalesced_values(warnings).map_err(ActionError::OldValues)?;
+            let values = values::coalesce_tables(values, &old, Nulls::Remove, warnings)?;
+            chart.values = Some(defaults);
+            Ok(values)
+        }
+        ValuesMode::ResetThenReuse => {
+            session.log("merging values from old release to new values");
+            Ok(values::coalesce_tables(values, &old, Nulls::Remove, warnings)?)
+        }
+        ValuesMode::Default if values.is_empty() && !old.is_empty() => {
+            session.log(format!(
+                "copying values from {} (v{}) to new release.",
+                current.name()?,
+                current.revision()?
+            ));
+            Ok(old)
+        }
+        ValuesMode::Default => Ok(values.clone()),
+    }
+}
+
+/// What is live of the objects that the current revision does not have.
+pub(super) async fn conflicts(
+    session: &Session<'_>,
+    current: &[Item],
+    target: &[Item],
+    namespace: &str,
+    options: &ReleaseOptions,
+) -> Result<Vec<Live>, ActionError> {
+    // `objectKey`: another version of the same kind is another object here.
+    let same = |one: &Item, other: &Item| {
+        one.kind() == other.kind()
+            && one.target.namespace == other.target.namespace
+            && one.target.name == other.target.name
+    };
+    let owner = (options.name.as_str(), namespace);
+    let is_new = |item: &Item| !current.iter().any(|old| same(old, item));
+    prepare::conflicts(session, target, is_new, owner, options.take_ownership)
+        .await
+        .map_err(|source| ActionError::Conflict { action: "update", source })
+}
+
+/// `releasingUpgrade`, hooks aside.
+async fn write(
+    session: &Session<'_>,
+    current: &[Item],
+    target: &[Item],
+    live: Vec<Live>,
+    options: &ReleaseOptions,
+) -> Result<(), ActionError> {
+    if options.no_hooks {
+        session.log(format!("upgrade hooks disabled for {}", options.name));
+    }
+    let outcome = session.writer().update(current, target, live, CustomMerge::TwoWay).await?;
+    if options.wait {
+        session.log(format!(
+            "waiting for release {} resources (created: {} updated: {}  deleted: {})",
+            options.name,
+            outcome.created.len(),
+            outcome.updated.len(),
+            outcome.deleted.len()
+        ));
+    }
+    session.wait(target, options).await
+}

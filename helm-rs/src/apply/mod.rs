@@ -1,0 +1,102 @@
+//! Bringing a cluster to what a manifest says, object by object, as Helm does
+//! (`pkg/kube/client.go`, `pkg/action/validate.go`).
+//!
+//! ```text
+//! manifest ─ build ─► objects ─ ownership ─► conflicts ─ write ─► outcome ─ wait ─► ready
+//! ```
+
+mod build;
+mod field;
+mod merge;
+pub mod ownership;
+pub mod readiness;
+mod wait;
+mod write;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::cluster::{Kind, Target};
+
+pub use build::{BuildError, build};
+pub use merge::{CustomMerge, MergeError, patch_for};
+pub use wait::{WaitError, WaitOptions, Waiting, wait};
+pub(crate) use write::is_kept;
+pub use write::{
+    KEEP, Live, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer,
+};
+
+/// The field manager of everything that this program writes.
+pub const FIELD_MANAGER: &str = "ichor";
+
+/// An object of a manifest with its address on the cluster (`resource.Info`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Where it lives.
+    pub target: Target,
+    /// What it is: as rendered, with the namespace that it goes to.
+    pub value: Value,
+}
+
+impl Item {
+    /// The object's kind.
+    pub fn kind(&self) -> &Kind {
+        &self.target.resource.kind
+    }
+
+    /// Whether both stand for one object, in whatever version (`isMatchingInfo`).
+    pub fn matches(&self, other: &Self) -> bool {
+        let (own, others) = (self.kind(), other.kind());
+        self.target.name == other.target.name
+            && self.target.namespace == other.target.namespace
+            && own.kind == others.kind
+            && own.group == others.group
+    }
+
+    /// `Kind "name" in namespace "namespace"`, as Helm names an object (`resourceString`).
+    pub fn title(&self) -> String {
+        use crate::gotext::quote;
+        format!(
+            "{} {} in namespace {}",
+            self.kind().kind,
+            quote(&self.target.name),
+            quote(&self.target.namespace)
+        )
+    }
+}
+
+/// Hears what is going on.
+pub trait Observer: Send + Sync {
+    /// A line of Helm's debug log.
+    fn log(&self, line: &str) {
+        let _ = line;
+    }
+
+    /// What is being waited for; called when it changes.
+    fn waiting(&self, objects: &[Waiting]) {
+        let _ = objects;
+    }
+}
+
+/// An observer that does not listen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// Asks a running action to stop: it finishes the request under way, then records why it ended.
+#[derive(Debug, Default)]
+pub struct Cancel(AtomicBool);
+
+impl Cancel {
+    /// Asks for the end.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,110 @@
+//! Release ownership: the label and the annotations by which Helm tells whose an object is
+//! (`pkg/action/validate.go`).
+
+use serde_json::{Map, Value};
+
+use crate::gotext::quote;
+
+/// The label that says which tool manages an object.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// Its value on objects of releases.
+pub const MANAGED_BY: &str = "Helm";
+/// The annotation with the release's name.
+pub const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+/// The annotation with the release's namespace.
+pub const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+
+/// A live object that is not this release's (`checkOwnership`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid ownership metadata; {}", faults.join("; "))]
+pub struct NotOwned {
+    /// What is wrong, in Helm's words and order.
+    pub faults: Vec<String>,
+}
+
+/// Checks that a live object carries the release's ownership metadata.
+///
+/// # Errors
+/// [`NotOwned`] with all faults.
+pub fn check(live: &Value, release: &str, namespace: &str) -> Result<(), NotOwned> {
+    let rules = [
+        ("label", "/metadata/labels", MANAGED_BY_LABEL, MANAGED_BY),
+        ("annotation", "/metadata/annotations", RELEASE_NAME, release),
+        ("annotation", "/metadata/annotations", RELEASE_NAMESPACE, namespace),
+    ];
+    let faults: Vec<String> = rules
+        .into_iter()
+        .filter_map(|(what, place, key, wanted)| {
+            let actual = live.pointer(place).and_then(|values| values.get(key)?.as_str());
+            let fault = match actual {
+                None => format!("missing key {}: must be set to {}", quote(key), quote(wanted)),
+                Some(actual) if actual != wanted => format!(
+                    "key {} must equal {}: current value is {}",
+                    quote(key),
+                    quote(wanted),
+                    quote(actual)
+                ),
+                Some(_) => return None,
+            };
+            Some(format!("{what} validation error: {fault}"))
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(NotOwned { faults }) }
+}
+
+/// Gives an object the release's ownership metadata, whatever it had (`setMetadataVisitor` with
+/// force). Label and annotation values that are no texts are dropped, as Go's accessor does not
+/// see maps that hold any.
+pub fn set(object: &mut Value, release: &str, namespace: &str) {
+    let Some(object) = object.as_object_mut() else { return };
+    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    merge(metadata, "labels", &[(MANAGED_BY_LABEL, MANAGED_BY)]);
+    merge(metadata, "annotations", &[(RELEASE_NAME, release), (RELEASE_NAMESPACE, namespace)]);
+}
+
+/// `mergeLabels` and `mergeAnnotations`: a map with anything but texts reads as empty
+/// (`unstructured.NestedStringMap`).
+fn merge(metadata: &mut Map<String, Value>, name: &str, wanted: &[(&str, &str)]) {
+    let mut values = match metadata.get(name) {
+        Some(Value::Object(values)) if values.values().all(Value::is_string) => values.clone(),
+        _ => Map::new(),
+    };
+    for (key, value) in wanted {
+        values.insert((*key).to_owned(), Value::from(*value));
+    }
+    metadata.insert(name.to_owned(), Value::Object(values));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{check, set};
+
+    #[test]
+    fn faults_read_as_helms() {
+        let live = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});
+        let error = check(&live, "web", "ns").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "invalid ownership metadata; label validation error: missing key \
+             \"app.kubernetes.io/managed-by\": must be set to \"Helm\"; annotation validation error: \
+             key \"meta.helm.sh/release-name\" must equal \"web\": current value is \"other\"; \
+             annotation validation error: missing key \"meta.helm.sh/release-namespace\": must be set \
+             to \"ns\""
+        );
+    }
+
+    #[test]
+    fn what_is_set_passes() {
+        let mut object =
+            json!({"metadata": {"name": "x", "labels": {"a": "b"}, "annotations": null}});
+        set(&mut object, "web", "ns");
+        assert_eq!(check(&object, "web", "ns"), Ok(()));
+        assert_eq!(object.pointer("/metadata/labels/a"), Some(&json!("b")));
+    }
+}

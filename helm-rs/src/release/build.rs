@@ -1,0 +1,222 @@
+//! New records: the JSON of `release.Release` as Go marshals it, chart included
+//! (`pkg/release/*.go`, `pkg/chart/*.go`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use goyaml::{Map, Value, json};
+
+use super::helm::{Fields, string};
+use super::record::Record;
+use super::status::Status;
+use crate::chart::{Chart, Dependency, File, ImportValues, Lock, Maintainer, Metadata};
+use crate::manifest::Hook;
+
+/// What a new record says.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a> {
+    /// The release's name.
+    pub name: &'a str,
+    /// The release's namespace.
+    pub namespace: &'a str,
+    /// The revision.
+    pub revision: i64,
+    /// The chart, dependencies processed.
+    pub chart: &'a Chart,
+    /// The user's values.
+    pub config: &'a Map,
+    /// The rendered manifest, hooks taken out.
+    pub manifest: &'a [u8],
+    /// The rendered hooks.
+    pub hooks: &'a [Hook],
+    /// The rendered notes.
+    pub notes: &'a [u8],
+    /// When the release was first deployed, RFC 3339.
+    pub first_deployed: &'a str,
+    /// When this revision was deployed, RFC 3339.
+    pub last_deployed: &'a str,
+    /// The status.
+    pub status: &'a Status,
+    /// What happened last, for people.
+    pub description: &'a str,
+}
+
+impl NewRecord<'_> {
+    /// The record.
+    ///
+    /// # Errors
+    /// When a value cannot be written as JSON: one that is no number, or nests too deep.
+    pub fn build(&self) -> Result<Record, goyaml::json::Error> {
+        let mut info = Fields::default();
+        info.time("first_deployed", self.first_deployed);
+        info.time("last_deployed", self.last_deployed);
+        info.raw("deleted", "\"\"");
+        info.text("description", self.description);
+        info.text("status", self.status.as_str());
+        info.bytes("notes", self.notes);
+        let mut fields = Fields::default();
+        fields.text("name", self.name);
+        fields.raw("info", &info.end());
+        fields.raw("chart", &chart(self.chart)?);
+        if !self.config.is_empty() {
+            fields.raw("config", &json::to_json(&Value::Map(self.config.clone()))?);
+        }
+        fields.bytes("manifest", self.manifest);
+        if !self.hooks.is_empty() {
+            fields.raw("hooks", &array(self.hooks.iter().map(hook)));
+        }
+        fields.number("version", self.revision);
+        fields.text("namespace", self.namespace);
+        // The text was made here, so it is an object.
+        Ok(Record::from_json(&fields.end()).unwrap_or_default())
+    }
+}
+
+/// A JSON array of JSON texts.
+fn array(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    format!("[{}]", items.join(","))
+}
+
+fn hook(hook: &Hook) -> String {
+    let mut run = Fields::default();
+    run.raw("started_at", "\"\"");
+    run.raw("completed_at", "\"\"");
+    run.raw("phase", "\"\"");
+    let events: Vec<String> = hook.events.iter().map(|event| event.as_str().to_owned()).collect();
+    let mut fields = Fields::default();
+    fields.text("name", &hook.name);
+    fields.text("kind", &hook.kind);
+    fields.text("path", &hook.path);
+    fields.bytes("manifest", &hook.manifest);
+    fields.texts("events", &events);
+    fields.raw("last_run", &run.end());
+    fields.number("weight", hook.weight);
+    fields.texts("delete_policies", &hook.delete_policies);
+    fields.texts("output_log_policies", &hook.output_log_policies);
+    fields.end()
+}
+
+fn chart(chart: &Chart) -> Result<String, goyaml::json::Error> {
+    let mut fields = Fields::default();
+    fields.raw("metadata", &metadata(&chart.metadata)?);
+    let lock = chart.lock.as_ref().map(lock).transpose()?;
+    fields.raw("lock", lock.as_deref().unwrap_or("null"));
+    fields.raw("templates", &files(&chart.templates));
+    let values = chart.values.as_ref().map(|values| json::to_json(&Value::Map(values.clone())));
+    fields.raw("values", values.transpose()?.as_deref().unwrap_or("null"));
+    let schema = chart.schema.as_deref().map(base64);
+    fields.raw("schema", schema.as_deref().unwrap_or("null"));
+    fields.raw("files", &files(&chart.files));
+    Ok(fields.end())
+}
+
+/// A slice of files; Go's slice is nil when no file was appended.
+fn files(files: &[File]) -> String {
+    if files.is_empty() {
+        return "null".to_owned();
+    }
+    array(files.iter().map(|file| {
+        let mut fields = Fields::default();
+        fields.raw("name", &string(&file.name));
+        fields.raw("data", &base64(&file.data));
+        fields.end()
+    }))
+}
+
+/// Bytes as `encoding/json` writes them.
+fn base64(data: &[u8]) -> String {
+    format!("\"{}\"", STANDARD.encode(data))
+}
+
+fn metadata(metadata: &Metadata) -> Result<String, goyaml::json::Error> {
+    let mut fields = Fields::default();
+    fields.text("name", &metadata.name);
+    fields.text("home", &metadata.home);
+    fields.texts("sources", &metadata.sources);
+    fields.text("version", &metadata.version);
+    fields.text("description", &metadata.description);
+    fields.texts("keywords", &metadata.keywords);
+    if !metadata.maintainers.is_empty() {
+        fields.raw("maintainers", &array(metadata.maintainers.iter().map(maintainer)));
+    }
+    fields.text("icon", &metadata.icon);
+    fields.text("apiVersion", &metadata.api_version);
+    fields.text("condition", &metadata.condition);
+    fields.text("tags", &metadata.tags);
+    fields.text("appVersion", &metadata.app_version);
+    if metadata.deprecated {
+        fields.raw("deprecated", "true");
+    }
+    if !metadata.annotations.is_empty() {
+        let mut annotations = Fields::default();
+        for (key, value) in &metadata.annotations {
+            annotations.raw_key(key, &string(value));
+        }
+        fields.raw("annotations", &annotations.end());
+    }
+    fields.text("kubeVersion", &metadata.kube_version);
+    if let Some(all) = metadata.dependencies.as_ref().filter(|all| !all.is_empty()) {
+        fields.raw("dependencies", &dependencies(all)?);
+    }
+    fields.text("type", &metadata.chart_type);
+    Ok(fields.end())
+}
+
+fn maintainer(maintainer: &Maintainer) -> String {
+    if maintainer.null {
+        return "null".to_owned();
+    }
+    let mut fields = Fields::default();
+    fields.text("name", &maintainer.name);
+    fields.text("email", &maintainer.email);
+    fields.text("url", &maintainer.url);
+    fields.end()
+}
+
+fn lock(lock: &Lock) -> Result<String, goyaml::json::Error> {
+    let mut fields = Fields::default();
+    fields.raw("generated", &string(&lock.generated));
+    fields.raw("digest", &string(&lock.digest));
+    let list = lock.dependencies.as_ref().map(|list| dependencies(list)).transpose()?;
+    fields.raw("dependencies", list.as_deref().unwrap_or("null"));
+    Ok(fields.end())
+}
+
+fn dependencies(list: &[Dependency]) -> Result<String, goyaml::json::Error> {
+    let items: Result<Vec<String>, _> = list.iter().map(dependency).collect();
+    Ok(array(items?.into_iter()))
+}
+
+fn dependency(dependency: &Dependency) -> Result<String, goyaml::json::Error> {
+    if dependency.null {
+        return Ok("null".to_owned());
+    }
+    let mut fields = Fields::default();
+    fields.raw("name", &string(&dependency.name));
+    fields.text("version", &dependency.version);
+    fields.raw("repository", &string(&dependency.repository));
+    fields.text("condition", &dependency.condition);
+    fields.texts("tags", &dependency.tags);
+    if dependency.enabled {
+        fields.raw("enabled", "true");
+    }
+    if !dependency.import_values.is_empty() {
+        let items: Result<Vec<String>, _> =
+            dependency.import_values.iter().map(import_value).collect();
+        fields.raw("import-values", &array(items?.into_iter()));
+    }
+    fields.text("alias", &dependency.alias);
+    Ok(fields.end())
+}
+
+fn import_value(import: &ImportValues) -> Result<String, goyaml::json::Error> {
+    match import {
+        ImportValues::Written(value) => json::to_json(value),
+        ImportValues::Resolved { child, parent } => {
+            let mut fields = Fields::default();
+            fields.raw("child", &string(child));
+            fields.raw("parent", &string(parent));
+            Ok(fields.end())
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! One Kubernetes object's text, read as a stored record.
+
+use base64::Engine as _;
+use bstr::ByteSlice;
+use goyaml::{Limits, Map, Value};
+
+use super::protobuf::{self, ProtobufError};
+use super::{Chunk, Form};
+use crate::release::codec::{self, CodecError, CodecLimits};
+
+/// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
+const SECRET_TYPE: &str = "helm.sh/release.v1";
+/// What names of record objects begin with (`makeKey` in `pkg/storage/storage.go`).
+const NAME_PREFIX: &str = "sh.helm.release.v1.";
+
+/// What a record is stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// A Secret.
+    Secret,
+    /// A ConfigMap.
+    ConfigMap,
+    /// No object: a release string or its JSON alone.
+    Bare,
+}
+
+impl Storage {
+    /// What the items of a list of this kind are.
+    pub(super) fn of_list(kind: &[u8]) -> Option<Self> {
+        match kind {
+            b"SecretList" => Some(Self::Secret),
+            b"ConfigMapList" => Some(Self::ConfigMap),
+            _ => None,
+        }
+    }
+
+    /// The object's kind; empty for a bare release.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Bare => "",
+        }
+    }
+
+    /// What an object of this kind is.
+    fn of_kind(kind: &str) -> Option<Self> {
+        match kind {
+            "Secret" => Some(Self::Secret),
+            "ConfigMap" => Some(Self::ConfigMap),
+            _ => None,
+        }
+    }
+}
+
+/// A record as it is stored: the object's head, and the release still encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Where it was read: the file and, in a file of many, the object's number from 1.
+    pub place: String,
+    /// What it is stored in.
+    pub storage: Storage,
+    /// The object's name; empty for a bare release.
+    pub name: String,
+    /// The object's namespace; empty where the input does not say.
+    pub namespace: String,
+    /// The object's labels, ordered by key.
+    pub labels: Vec<(String, String)>,
+    release: Release,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Release {
+    /// As Helm's driver writes it.
+    Encoded(Vec<u8>),
+    /// JSON that somebody decoded already.
+    Json(Vec<u8>),
+}
+
+/// An object that should be a record and cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// The object's text is no YAML or JSON.
+    #[error("the object does not parse")]
+    Syntax(#[from] goyaml::Error),
+    /// The object's text is no JSON.
+    #[error("the object does not parse")]
+    Json(#[from] goyaml::json::Error),
+    /// The object's bytes are not Kubernetes' protobuf.
+    #[error("the object does not parse")]
+    Protobuf(#[from] ProtobufError),
+    /// A record object without the key `release`.
+    #[error("{object}: there is no release in its data")]
+    NoRelease {
+        /// Kind and name.
+        object: String,
+    },
+    /// The base64 that Kubernetes puts around a Secret's data.
+    #[error("{object}: Secret layer: {reason}")]
+    SecretLayer {
+        /// Kind and name.
+        object: String,
+        /// What is wrong, and at which byte.
+        reason: String,
+    },
+}
+
+impl StoredRecord {
+    /// A label's value.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The release's name as labels and the object's name tell it, before anything is decoded.
+    pub fn release_name(&self) -> Option<&str> {
+        self.label("name").or_else(|| {
+            let name = self.name.strip_prefix(NAME_PREFIX)?;
+            name.rsplit_once(".v").map(|(name, _)| name)
+        })
+    }
+
+    /// Kind and name, for messages.
+    pub fn title(&self) -> String {
+        match self.storage {
+            Storage::Bare => "bare release".to_owned(),
+            storage => format!("{} {}", storage.kind(), self.name),
+        }
+    }
+
+    /// Bytes of the release as stored.
+    pub const fn stored_size(&self) -> usize {
+        match &self.release {
+            Release::Encoded(data) | Release::Json(data) => data.len(),
+        }
+    }
+
+    /// The release as Helm's driver writes it; `None` for JSON that somebody decoded already.
+    pub fn release_string(&self) -> Option<&[u8]> {
+        match &self.release {
+            Release::Encoded(data) => Some(data),
+            Release::Json(_) => None,
+        }
+    }
+
+    /// The record's JSON text.
+    ///
+    /// # Errors
+    /// [`CodecError`] names the layer and the byte.
+    pub fn decode(&self, limits: &CodecLimits) -> Result<String, CodecError> {
+        match &self.release {
+            Release::Encoded(data) => codec::decode(data, *limits),
+            Release::Json(json) => String::from_utf8(json.clone())
+                .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() }),
+        }
+    }
+}
+
+/// What one object turns out to be; `None` is another thing than a record.
+type Answer = Result<Option<StoredRecord>, (String, ObjectError)>;
+
+/// Reads one object, or the items of a list in a layout that the splitter did not see through.
+pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
+    let Chunk { place, form, list_of, text } = chunk;
+    let value = match form {
+        Form::Bare => return sink(Ok(Some(bare(place, &text)))),
+        Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
+        Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
+        Form::Yaml => yaml(&text).map_err(Into::into),
+    };
+    let value = match value {
+        Ok(value) => value,
+        Err(error) => return sink(Err((place, error))),
+    };
+    let Value::Map(mut object) = value else { return sink(Ok(None)) };
+    let kind = string(object.get("kind"));
+    if kind.is_empty() && is_release(&object) && form == Form::Json {
+        return sink(Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) })));
+    }
+    if kind.ends_with("List")
+        && let Some(Value::Seq(items)) = object.remove("items")
+    {
+        let list_of = Storage::of_list(kind.as_bytes());
+        for (index, item) in items.into_iter().enumerate() {
+            let Value::Map(item) = item else {
+                sink(Ok(None));
+                continue;
+            };
+            let kind = string(item.get("kind"));
+            let place = format!("{place} item {}", index + 1);
+            sink(object_of(place, Storage::of_kind(&kind).or(list_of), item));
+        }
+        return;
+    }
+    let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
+    sink(object_of(place, storage, object));
+}
+
+/// What stands for a release that was cut out; not base64.
+const CUT: &str = "ichor-cut-here";
+/// Shorter release strings are not worth the cutting.
+const LONG: usize = 4096;
+
+/// Reads an object's YAML without looking at each byte of its release string, which is nearly all
+/// of it. The string is put back where it was, or everything is read in the plain way.
+fn yaml(text: &[u8]) -> Result<Value, goyaml::Error> {
+    let limits = Limits::default();
+    if let Some(range) = release_scalar(text) {
+        let mut short = text.get(..range.start).unwrap_or_default().to_vec();
+        short.extend_from_slice(CUT.as_bytes());
+        short.extend_from_slice(text.get(range.end..).unwrap_or_default());
+        let mut value = goyaml::from_yaml(&short, &limits)?;
+        let release = value
+            .as_map_mut()
+            .and_then(|object| object.get_mut("data")?.as_map_mut()?.get_mut("release"));
+        // Equal: the line was the whole scalar, and the scalar was the release.
+        if let Some(release) = release
+            && release.as_str().is_some_and(|text| text == CUT)
+            && let Ok(text) = std::str::from_utf8(text.get(range).unwrap_or_default())
+        {
+            *release = Value::from(text);
+            return Ok(value);
+        }
+    }
+    goyaml::from_yaml(text, &limits)
+}
+
+/// Where a line `release: BASE64` has its value, when that is long and can only be a plain scalar.
+fn release_scalar(text: &[u8]) -> Option<std::ops::Range<usize>> {
+    const KEY: &[u8] = b" release: ";
+    if text.len() < LONG || text.find(CUT).is_some() {
+        return None;
+    }
+    text.find_iter(KEY).find_map(|at| {
+        let start = at + KEY.len();
+        let rest = text.get(start..)?;
+        let size = rest.find_byte(b'\n').unwrap_or(rest.len());
+        let value = rest.get(..size)?;
+        let plain =
+            value.first()?.is_ascii_alphabetic() && value.iter().copied().all(is_base64_byte);
+        (size >= LONG && plain).then_some(start..start + size)
+    })
+}
+
+fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer {
+    let Some(storage) = storage else { return Ok(None) };
+    let metadata = object.get("metadata").and_then(Value::as_map);
+    let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
+    let (name, namespace) = (field("name"), field("namespace"));
+    let labels: Vec<(String, String)> = metadata
+        .and_then(|metadata| metadata.get("labels"))
+        .and_then(Value::as_map)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.to_string(), string(Some(value))))
+        .collect();
+    if !is_record(&name, &string(object.get("type")), &labels) {
+        return Ok(None);
+    }
+    let title = format!("{} {name}", storage.kind());
+    let release = match take_release(&mut object, storage) {
+        Some(Ok(release)) => release,
+        Some(Err(reason)) => {
+            return Err((place, ObjectError::SecretLayer { object: title, reason }));
+        }
+        None => return Err((place, ObjectError::NoRelease { object: title })),
+    };
+    let release = Release::Encoded(release);
+    Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
+    let Some(storage) = storage else { return Ok(None) };
+    let item = match protobuf::read(text, storage) {
+        Ok(item) => item,
+        Err(error) => return Err((place, error.into())),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (name, namespace) = (text(&item.name), text(&item.namespace));
+    let mut labels: Vec<(String, String)> =
+        item.labels.iter().map(|(key, value)| (text(key), text(value))).collect();
+    labels.sort();
+    if !is_record(&name, &text(&item.secret_type), &labels) {
+        return Ok(None);
+    }
+    let Some(release) = item.release else {
+        let object = format!("{} {name}", storage.kind());
+        return Err((place, ObjectError::NoRelease { object }));
+    };
+    let release = Release::Encoded(release);
+    Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+/// Whether an object is meant to be a record: by name, type or owner.
+fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {
+    name.starts_with(NAME_PREFIX)
+        || secret_type == SECRET_TYPE
+        || labels.iter().any(|(key, value)| key == "owner" && value == "helm")
+}
+
+fn string(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Whether an object is the JSON of a release.
+fn is_release(object: &Map) -> bool {
+    object.contains_key("name")
+        && object.contains_key("info")
+        && (object.contains_key("chart") || object.contains_key("manifest"))
+}
+
+/// The driver's text out of a Secret's or ConfigMap's data.
+fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, String>> {
+    let mut take = |field: &str| match object.get_mut(field)?.as_map_mut()?.remove("release")? {
+        Value::String(text) => Some(Vec::from(text)),
+        _ => None,
+    };
+    if let Some(plain) = take("stringData") {
+        return Some(Ok(plain));
+    }
+    let data = take("data")?;
+    if storage == Storage::ConfigMap {
+        return Some(Ok(data));
+    }
+    let packed: Vec<u8> = data.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    Some(codec::GO.decode(&packed).map_err(|error| error.to_string()))
+}
+
+/// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
+fn bare(place: String, text: &[u8]) -> StoredRecord {
+    let packed: Vec<u8> =
+        text.trim().iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let release = match codec::GO.decode(&packed) {
+        Ok(inner) if is_base64(&inner) => inner,
+        _ => packed,
+    };
+    let release = Release::Encoded(release);
+    let (name, namespace) = (String::new(), String::new());
+    StoredRecord { place, storage: Storage::Bare, name, namespace, labels: Vec::new(), release }
+}
+
+/// Whether a text can be base64: neither gzip nor JSON can.
+pub(super) fn is_base64(text: &[u8]) -> bool {
+    let start = text.get(..64).unwrap_or(text);
+    !start.is_empty()
+        && start.iter().all(|&byte| is_base64_byte(byte) || matches!(byte, b'\n' | b'\r'))
+}
+
+const fn is_base64_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}

@@ -1,0 +1,144 @@
+//! YAML streams cut into objects: documents, and the items of a `List` as `kubectl` writes it.
+//!
+//! Only indentation is looked at, so a list must be in block layout to be cut up; in any other
+//! layout it is one object, and counted as no record.
+
+use std::io::{BufRead, Read};
+
+use super::sniff::Sink;
+use super::{Chunk, Fault, Form, InputLimits, Piece};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In a document that is no list so far.
+    Document,
+    /// After `items:`; the indentation of its dashes, once there is one.
+    Items(Option<usize>),
+    /// After the items of a list.
+    Tail,
+}
+
+struct Splitter<'a> {
+    place: &'a str,
+    limits: &'a InputLimits,
+    state: State,
+    text: Vec<u8>,
+    overflow: bool,
+    count: usize,
+}
+
+/// Splits a stream of YAML.
+pub(super) fn split(
+    place: &str,
+    reader: &mut dyn BufRead,
+    limits: &InputLimits,
+    sink: &mut Sink<'_>,
+) -> bool {
+    let state = State::Document;
+    let mut splitter =
+        Splitter { place, limits, state, text: Vec::new(), overflow: false, count: 0 };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let bound = limits.object as u64 + 1;
+        match Read::take(&mut *reader, bound).read_until(b'\n', &mut line) {
+            Ok(0) => return splitter.flush(sink),
+            Ok(_) if line.len() > limits.object => {
+                // What follows is the rest of one line: its indentation says nothing.
+                splitter.overflow = true;
+                splitter.text.clear();
+            }
+            Ok(_) => {
+                if !splitter.line(&line, sink) {
+                    return false;
+                }
+            }
+            Err(source) => return sink(Piece::Fault(Fault::io(place, source))),
+        }
+    }
+}
+
+impl Splitter<'_> {
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> bool {
+        if is_marker(line, b"---") || is_marker(line, b"...") {
+            let go_on = self.flush(sink);
+            self.state = State::Document;
+            // What stands beside the dashes belongs to the new document.
+            if let Some(rest) = line.strip_prefix(b"---") {
+                self.push(rest);
+            }
+            return go_on;
+        }
+        if self.state == State::Document && line.trim_ascii_end() == b"items:" {
+            self.text.clear();
+            self.overflow = false;
+            self.state = State::Items(None);
+            return true;
+        }
+        match self.state {
+            State::Document => self.push(line),
+            State::Tail => {}
+            State::Items(dash) => return self.item_line(line, dash, sink),
+        }
+        true
+    }
+
+    fn item_line(&mut self, line: &[u8], dash: Option<usize>, sink: &mut Sink<'_>) -> bool {
+        let indent = line.iter().take_while(|&&byte| byte == b' ').count();
+        let rest = line.get(indent..).unwrap_or_default();
+        if rest.trim_ascii().is_empty() || (dash.is_none() && rest.starts_with(b"#")) {
+            self.push(line);
+            return true;
+        }
+        let opens = rest.starts_with(b"- ") || rest.trim_ascii_end() == b"-";
+        if opens && dash.is_none_or(|dash| dash == indent) {
+            let go_on = self.flush(sink);
+            self.state = State::Items(Some(indent));
+            // The dash becomes a blank, so that the item is a document with its old columns.
+            let mut text = line.to_vec();
+            if let Some(dash) = text.get_mut(indent) {
+                *dash = b' ';
+            }
+            self.push(&text);
+            return go_on;
+        }
+        if dash.is_some_and(|dash| indent > dash) {
+            self.push(line);
+            return true;
+        }
+        let go_on = self.flush(sink);
+        self.state = State::Tail;
+        go_on
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        if self.overflow || self.text.len() + line.len() > self.limits.object {
+            self.overflow = true;
+            self.text = Vec::new();
+        } else {
+            self.text.extend_from_slice(line);
+        }
+    }
+
+    fn flush(&mut self, sink: &mut Sink<'_>) -> bool {
+        let text = std::mem::take(&mut self.text);
+        let overflow = std::mem::take(&mut self.overflow);
+        let blank = text
+            .split(|&byte| byte == b'\n')
+            .all(|line| matches!(line.trim_ascii(), [] | [b'#', ..]));
+        if !overflow && (blank || self.state == State::Tail) {
+            return true;
+        }
+        self.count += 1;
+        let place = format!("{} object {}", self.place, self.count);
+        if overflow {
+            return sink(Piece::Fault(Fault::too_large(&place, self.limits)));
+        }
+        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, list_of: None, text }))
+    }
+}
+
+/// Whether a line is a document marker: three signs, then a blank or nothing.
+fn is_marker(line: &[u8], marker: &[u8]) -> bool {
+    line.strip_prefix(marker).is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+}

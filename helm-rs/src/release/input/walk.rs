@@ -1,0 +1,78 @@
+//! Inputs: files, folders, streams.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::sniff::{self, Sink};
+use super::{Fault, InputLimits, Piece};
+
+/// Where to read records from.
+pub enum Input {
+    /// A file, or a folder with everything below it.
+    Path(PathBuf),
+    /// A stream and what messages call it.
+    Stream(String, Box<dyn Read>),
+}
+
+/// Splits an input into objects. `false` when the sink has enough.
+pub(super) fn read(input: Input, limits: &InputLimits, sink: &mut Sink<'_>) -> bool {
+    match input {
+        Input::Stream(name, mut stream) => {
+            sniff::split(&name, &mut Read::take(&mut stream, limits.stream), limits, 0, sink)
+        }
+        Input::Path(path) => {
+            let mut left = limits.files;
+            walk(&path, limits, &mut left, sink)
+        }
+    }
+}
+
+fn walk(path: &Path, limits: &InputLimits, left: &mut usize, sink: &mut Sink<'_>) -> bool {
+    let place = path.display().to_string();
+    // A folder is walked with a list, not by recursion: its depth is whatever it is.
+    let mut pending = vec![path.to_owned()];
+    while let Some(path) = pending.pop() {
+        let place = if pending.is_empty() && path.as_os_str() == place.as_str() {
+            place.clone()
+        } else {
+            path.display().to_string()
+        };
+        let Some(after) = left.checked_sub(1) else {
+            return sink(Piece::Fault(Fault::io(&place, sniff::too_many(limits))));
+        };
+        *left = after;
+        let go_on = match fs::metadata(&path) {
+            Err(source) => sink(Piece::Fault(Fault::io(&place, source))),
+            Ok(about) if about.is_dir() => match children(&path) {
+                Ok(children) => {
+                    pending.extend(children.into_iter().rev());
+                    true
+                }
+                Err(source) => sink(Piece::Fault(Fault::io(&place, source))),
+            },
+            Ok(_) => match File::open(&path) {
+                Ok(file) => sniff::split(&place, &mut file.take(limits.stream), limits, 0, sink),
+                Err(source) => sink(Piece::Fault(Fault::io(&place, source))),
+            },
+        };
+        if !go_on {
+            return false;
+        }
+    }
+    true
+}
+
+/// What is in a folder, ordered by name. Links to folders are left out: they may lead back.
+fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() || kind.is_file() || (kind.is_symlink() && entry.path().is_file()) {
+            children.push(entry.path());
+        }
+    }
+    children.sort();
+    Ok(children)
+}
