@@ -74,6 +74,9 @@ pub struct Host {
     random: ChaCha20Rng,
     clock: Clock,
     local: Zone,
+    /// Whether generated keys and certificates are a fixed text instead: for renders that are only
+    /// compared with each other, since making a key takes a hundred times as long as the rest.
+    pub stand_in_keys: bool,
     /// Whether `getHostByName` may ask the resolver (`--enable-dns`).
     pub enable_dns: bool,
     /// What the engine's own functions need.
@@ -94,7 +97,14 @@ impl Host {
             }
             Randomness::Entropy(key) => ChaCha20Rng::from_seed(key),
         };
-        Self { random, clock, local, enable_dns: false, engine: super::EngineState::default() }
+        Self {
+            random,
+            clock,
+            local,
+            stand_in_keys: false,
+            enable_dns: false,
+            engine: super::EngineState::default(),
+        }
     }
 
     /// The host that the executor was given.
