@@ -65,7 +65,7 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
-    /// Read release records: out of dumps, backups, bare release strings, or a cluster
+    /// Read and audit releases, out of dumps or a cluster; install and upgrade them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
     /// Print a completion script for a shell
