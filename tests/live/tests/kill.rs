@@ -29,14 +29,13 @@ enum Moment {
     After,
 }
 
+/// The record, the first object, one in between, and the record again: the boundaries of the steps.
+const SAMPLE: [usize; 4] = [0, 1, 5, 9];
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: hack/proof kill-install"]
 async fn every_write() {
-    let Some(plane) = or_skip(Plane::start(PlaneOptions::default()).await) else { return };
-    let proxy = plane.fault_proxy().await.unwrap();
-    let through = plane.folder().join("through-proxy.kubeconfig");
-    plane.write_kubeconfig(&through, &proxy.url(), &plane.identities().admin.token).unwrap();
-    let bed = Bed { plane, proxy, through };
+    let Some(bed) = Bed::open().await else { return };
     let began = Instant::now();
     let mut points = 0;
     for upgrade in [false, true] {
@@ -44,23 +43,10 @@ async fn every_write() {
         let wanted = bed.reference(what, upgrade);
         for moment in [Moment::Before, Moment::After] {
             let mut place = 0;
-            loop {
-                let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
-                bed.prepare(&namespace, upgrade);
-                let Some(killed_at) = bed.kill(&namespace, upgrade, moment, place).await else {
-                    break;
-                };
-                bed.recover(&namespace, upgrade);
-                let found = bed.state(&namespace);
-                let faults = differences(&wanted, &found);
-                assert!(
-                    faults.is_empty(),
-                    "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
-                    faults.join("\n")
-                );
-                points += 1;
+            while bed.ends_the_same(&wanted, upgrade, moment, place).await {
                 place += 1;
             }
+            points += place;
             println!("{what}: killed {moment:?} each of {place} writes");
             assert!(place > 8, "the {what} has more writes than objects");
         }
@@ -71,7 +57,52 @@ async fn every_write() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_at_the_boundaries_of_the_steps() {
+    let Some(bed) = Bed::open().await else { return };
+    for (upgrade, moment) in [(false, Moment::After), (true, Moment::Before)] {
+        let wanted = bed.reference(if upgrade { "upgrade" } else { "install" }, upgrade);
+        for place in SAMPLE {
+            let killed = bed.ends_the_same(&wanted, upgrade, moment, place).await;
+            assert!(killed, "no write {place}");
+        }
+    }
+}
+
 impl Bed {
+    async fn open() -> Option<Self> {
+        let plane = or_skip(Plane::start(PlaneOptions::default()).await)?;
+        let proxy = plane.fault_proxy().await.unwrap();
+        let through = plane.folder().join("through-proxy.kubeconfig");
+        plane.write_kubeconfig(&through, &proxy.url(), &plane.identities().admin.token).unwrap();
+        Some(Self { plane, proxy, through })
+    }
+
+    /// Kills the program at a write and recovers: the state is the wanted one. False when there
+    /// are fewer writes.
+    async fn ends_the_same(
+        &self,
+        wanted: &Objects,
+        upgrade: bool,
+        moment: Moment,
+        place: usize,
+    ) -> bool {
+        let what = if upgrade { "upgrade" } else { "install" };
+        let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
+        self.prepare(&namespace, upgrade);
+        let Some(killed_at) = self.kill(&namespace, upgrade, moment, place).await else {
+            return false;
+        };
+        self.recover(&namespace, upgrade);
+        let faults = differences(wanted, &self.state(&namespace));
+        assert!(
+            faults.is_empty(),
+            "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
+            faults.join("\n")
+        );
+        true
+    }
+
     fn arguments(namespace: &str, upgrade: bool) -> Vec<String> {
         let step = if upgrade { 2 } else { 1 };
         let values = chart(CHART).join(format!("steps/{step}.yaml"));
