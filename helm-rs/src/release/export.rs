@@ -63,6 +63,14 @@ pub enum ExportError {
         /// The number.
         revision: i64,
     },
+    /// Kubernetes takes 63 letters, digits, `-`, `_` and `.` for a label.
+    #[error("label {label} cannot be {value:?} in Kubernetes")]
+    Label {
+        /// The label.
+        label: String,
+        /// What it would be.
+        value: String,
+    },
     /// Compressing failed.
     #[error("the record does not compress")]
     Encode(#[from] std::io::Error),
@@ -123,6 +131,9 @@ pub fn export(
         ("status", &status),
         ("version", &revision.to_string()),
     ] {
+        if !is_label(value) {
+            return Err(ExportError::Label { label: label.to_owned(), value: value.to_owned() });
+        }
         labels.insert(label, value);
     }
     let mut metadata = Map::new();
@@ -150,6 +161,12 @@ pub fn export(
     Ok(Exported { name: object_name, namespace, object: Value::Map(object) })
 }
 
+/// Whether Kubernetes accepts a label's value, its edges aside.
+fn is_label(value: &str) -> bool {
+    value.len() <= 63
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
 /// Whether Kubernetes accepts a namespace's name (RFC 1123 label).
 fn is_namespace(name: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {
@@ -173,7 +190,7 @@ mod tests {
     /// Found by fuzzing: spaces between a bare record's tokens went.
     #[test]
     fn a_bare_record_stays_as_it_was() {
-        let json = "{\"name\":\"r\", \"version\":\t3,\"info\":{\"status\":\"deployed\"},\"x\":1.0}";
+        let json = include_str!("../../../fuzz/seeds/record/spaced");
         let read = |text: Vec<u8>| {
             let input = Input::Stream("test".to_owned(), Box::new(Cursor::new(text)));
             scan(vec![input], &InputLimits::default(), None, Some).items.remove(0)
