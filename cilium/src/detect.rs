@@ -459,7 +459,8 @@ mod tests {
 
     fn decide(sets: &[Value], unmanaged: bool) -> Result<Outcome, String> {
         let nodes = [a_node("Talos (v1.13.0)", "True")];
-        detect(&nodes, sets).unwrap().decide(unmanaged).map_err(|refusal| refusal.to_string())
+        let detected = detect(&nodes, sets).map_err(|error| error.to_string())?;
+        detected.decide(unmanaged).map_err(|refusal| refusal.to_string())
     }
 
     #[test]

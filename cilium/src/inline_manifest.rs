@@ -78,7 +78,9 @@ fn flatten(value: Value, depth: usize, objects: &mut Vec<Map>) {
     let is_list = text(&map, &["kind"]).ends_with("List");
     match map.remove("items") {
         Some(Value::Seq(items)) if is_list && depth > 0 => {
-            items.into_iter().for_each(|item| flatten(item, depth - 1, objects));
+            for item in items {
+                flatten(item, depth - 1, objects);
+            }
         }
         Some(items) => {
             map.insert("items", items);
@@ -245,7 +247,7 @@ hostname: n1
         }
         assert!(in_machine_config(b"a: [").is_err());
         assert_eq!(in_machine_config(b"").unwrap(), Search::default());
-        let deep = format!("{}{}", "kind: List\nitems: ".repeat(1), "[".repeat(5000));
+        let deep = format!("{}{}", "kind: List\nitems: ", "[".repeat(5000));
         assert!(find(deep.as_bytes()).is_err());
         assert_eq!(find(b"kind: DaemonSet\nmetadata: [1]\n"), Ok(None));
     }

@@ -48,7 +48,7 @@ impl fmt::Display for ObjectRef {
 #[error("{object}: field {path} is {found} and not {wanted}")]
 pub struct FieldError {
     /// The object.
-    pub object: ObjectRef,
+    pub object: Box<ObjectRef>,
     /// The field, as `spec.template.spec.containers[0].image`.
     pub path: String,
     /// What should be there.
@@ -164,7 +164,12 @@ impl<'a> Field<'a> {
             Some(Value::Object(_)) => "an object",
         };
         let path = if self.path.is_empty() { "(whole object)" } else { &self.path };
-        FieldError { object: ObjectRef::of(self.object), path: path.to_owned(), wanted, found }
+        FieldError {
+            object: ObjectRef::of(self.object).into(),
+            path: path.to_owned(),
+            wanted,
+            found,
+        }
     }
 
     fn read<T>(

@@ -218,6 +218,7 @@ fn live_tunnel(live: &Live) -> Option<Value> {
 fn live_routing(live: &Live) -> Option<Value> {
     text(live.routing_mode.as_ref())
 }
+#[expect(clippy::unnecessary_wraps, reason = "all rows of the table have one type")]
 fn live_replacement(live: &Live) -> Option<Value> {
     Some(Value::Bool(live.replacement.is_on()))
 }
@@ -233,6 +234,7 @@ fn live_agent(live: &Live) -> Option<Value> {
 fn live_clean(live: &Live) -> Option<Value> {
     live.clean_capabilities.as_deref().map(list)
 }
+#[expect(clippy::unnecessary_wraps, reason = "all rows of the table have one type")]
 fn live_mount(live: &Live) -> Option<Value> {
     Some(Value::Bool(live.mounts_cgroup))
 }

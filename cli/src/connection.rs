@@ -58,9 +58,9 @@ impl ClusterFlags {
                 .or_else(|| environment.text(name).map(str::to_owned))
         };
         let search: Vec<PathBuf> = match environment.variable("KUBECONFIG") {
-            Some(list) => std::env::split_paths(list)
-                .filter(|path| path.as_path() != Path::new(""))
-                .collect(),
+            Some(list) => {
+                std::env::split_paths(list).filter(|path| path.as_path() != Path::new("")).collect()
+            }
             None => environment
                 .variable("HOME")
                 .map(|home: &OsString| Path::new(home).join(".kube/config"))
@@ -105,9 +105,10 @@ impl ClusterFlags {
         let _ = getrandom::fill(&mut seed);
         let mut options = LiveOptions::new(USER_AGENT, u64::from_le_bytes(seed));
         options.warnings = Some(warnings);
-        let live = Live::connect(&self.connection(environment)?, options).await.map_err(|error| {
-            CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
-        })?;
+        let live =
+            Live::connect(&self.connection(environment)?, options).await.map_err(|error| {
+                CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
+            })?;
         Ok(Arc::new(live))
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use helm_rs::gotext;
+use helm_rs::render::time::Zone;
 
 /// Environment variables, directories, clock and standard input, as the program sees them.
 ///
@@ -19,6 +20,7 @@ use helm_rs::gotext;
 /// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
 /// | `PATH` | Where post-renderers are looked for. |
 /// | `NO_COLOR` | Set and not empty: no colour. |
+/// | any | What `env` and `expandenv` in `--name-template` ask for. |
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, OsString>,
@@ -62,6 +64,12 @@ impl Environment {
         self.variables.get(name).filter(|value| !value.is_empty())
     }
 
+    /// A variable by the bytes of its name.
+    pub(crate) fn bytes(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let value = self.variable(std::str::from_utf8(name).ok()?)?;
+        Some(value.as_encoded_bytes().to_vec())
+    }
+
     /// A variable as text.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.variable(name)?.to_str()
@@ -89,6 +97,17 @@ impl Environment {
     /// The time of day.
     pub(crate) fn now(&self) -> SystemTime {
         self.now.unwrap_or_else(SystemTime::now)
+    }
+
+    /// The local time zone: `TZ` as a name, else the machine's, as in Go.
+    pub(crate) fn zone(&self) -> Zone {
+        let zone = match self.text("TZ") {
+            Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
+            None => std::fs::read("/etc/localtime")
+                .ok()
+                .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
+        };
+        zone.unwrap_or_else(Zone::utc).as_local()
     }
 
     /// All of standard input, up to `limit` bytes.

@@ -1,11 +1,33 @@
 //! Flag values as `github.com/spf13/pflag` reads them, where clap differs.
 
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 
 use clap::{ArgAction, Command};
 use helm_rs::gotext;
 
 use crate::error::CommandError;
+
+/// Lets every flag with a value take the next argument whatever it looks like, as pflag does.
+pub(crate) fn take_any_value(command: Command) -> Command {
+    command.mut_subcommands(take_any_value).mut_args(|flag| {
+        let is_flag = !flag.is_positional() && flag.get_action().takes_values();
+        if is_flag { flag.allow_hyphen_values(true) } else { flag }
+    })
+}
+
+/// A whole number that is not negative: the value of a limit.
+///
+/// # Errors
+///
+/// What is expected, for people.
+pub(crate) fn whole_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => "the number is too large".to_owned(),
+        _ => "expected a whole number, 0 or more".to_owned(),
+    })
+}
 
 /// Rewrites `--flag=true` and `--flag=false`, which Go programs accept for their boolean flags,
 /// into what clap knows: the flag, or its absence. As in Go, the last one counts.

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::io;
 
 use bstr::{BString, ByteSlice};
+use gotemplate::strconv::{self, FloatFormat};
 use goyaml::Value;
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// The messages of an error and its sources joined by `: `, which is the text that Helm prints.
 pub fn error_chain(error: &dyn Error) -> String {
@@ -23,7 +23,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 
 /// `strconv.Quote`: what `%q` prints for a string. Text that is not UTF-8 is escaped bytewise.
 pub fn quote(text: impl AsRef<[u8]>) -> String {
-    String::from_utf8_lossy(&gotemplate::strconv::quote(text.as_ref())).into_owned()
+    String::from_utf8_lossy(&strconv::quote(text.as_ref())).into_owned()
 }
 
 /// `strconv.ParseBool`; nothing for a text that is no boolean to Go.
@@ -37,47 +37,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 
 /// `strconv.QuoteRune`: what `%q` prints for a rune.
 pub(crate) fn quote_char(c: char) -> String {
-    let mut quoted = String::from("'");
-    if c == '"' {
-        quoted.push(c);
-    } else {
-        push_escaped(&mut quoted, c);
-    }
-    quoted.push('\'');
-    quoted
-}
-
-fn push_escaped(text: &mut String, c: char) {
-    match c {
-        '"' | '\'' | '\\' => text.extend(['\\', c]),
-        '\x07' => text.push_str("\\a"),
-        '\x08' => text.push_str("\\b"),
-        '\x0C' => text.push_str("\\f"),
-        '\n' => text.push_str("\\n"),
-        '\r' => text.push_str("\\r"),
-        '\t' => text.push_str("\\t"),
-        '\x0B' => text.push_str("\\v"),
-        c if is_print(c) => text.push(c),
-        c => {
-            let code = u32::from(c);
-            let _ = match code {
-                0..=0x1F | 0x7F => write!(text, "\\x{code:02x}"),
-                0x80..=0xFFFF => write!(text, "\\u{code:04x}"),
-                _ => write!(text, "\\U{code:08x}"),
-            };
-        }
-    }
-}
-
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the plain space.
-pub(crate) fn is_print(c: char) -> bool {
-    if c.is_ascii() {
-        return matches!(c, ' '..='~');
-    }
-    !matches!(
-        c.general_category_group(),
-        GeneralCategoryGroup::Other | GeneralCategoryGroup::Separator
-    )
+    String::from_utf8_lossy(&strconv::quote_rune(c.into())).into_owned()
 }
 
 /// `strings.EqualFold` of an ASCII word with any text. Beside letter case, two characters outside
@@ -96,43 +56,13 @@ pub(crate) fn equal_fold(word: &str, text: &[u8]) -> bool {
 
 /// `strconv.FormatFloat(v, 'g', -1, 32)`, which `sigs.k8s.io/yaml` uses for numbers in text fields.
 pub(crate) fn float32(value: f64) -> String {
-    general(f64::from(value as f32), &format!("{:e}", value as f32))
+    // The few digits that a `float32` needs are what the `float64` nearest to them needs as well.
+    float64((value as f32).to_string().parse().unwrap_or(value))
 }
 
 /// `strconv.FormatFloat(v, 'g', -1, 64)`, which is `%v`.
 pub(crate) fn float64(value: f64) -> String {
-    general(value, &format!("{value:e}"))
-}
-
-/// Lays out shortest digits (`d.ddde±x` as Rust prints them) in Go's general format.
-fn general(value: f64, scientific: &str) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => ("-", mantissa),
-        None => ("", mantissa),
-    };
-    // For 'g' with the shortest precision Go decides as if the precision were 6.
-    if !(-4..6).contains(&exponent) {
-        let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs());
-    }
-    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
-    let places = exponent.unsigned_abs() as usize;
-    if exponent < 0 {
-        return format!("{sign}0.{}{digits}", "0".repeat(places - 1));
-    }
-    match digits.split_at_checked(places + 1) {
-        Some((whole, "")) => format!("{sign}{whole}"),
-        Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
-        None => format!("{sign}{digits}{}", "0".repeat(places + 1 - digits.len())),
-    }
+    strconv::format_float(value, FloatFormat::General { upper: false }, None)
 }
 
 /// `%v` of a value: maps as `map[k:v]` with sorted keys, lists as `[a b]`, nil as `<nil>`.

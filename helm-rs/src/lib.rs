@@ -1,8 +1,8 @@
 //! A native Helm engine: charts, values, templates, release records.
 
 pub mod action;
-pub mod apply;
 mod address;
+pub mod apply;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
@@ -10,6 +10,7 @@ pub mod compatible;
 pub mod diff;
 pub mod gopath;
 pub mod gotext;
+mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod release;

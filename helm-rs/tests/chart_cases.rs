@@ -1,8 +1,9 @@
 //! Cases of chart loading, values and manifests whose expectations come from Helm's own code.
 //!
 //! Each file in `tests/chart_cases/` is a list of requests with the answer of a Go program that
-//! runs the Helm packages (`tests/tools/chartpeer`); here the same requests go to this crate. A
-//! case with `differs` is a known difference with its reason, and fails when it has gone. With
+//! runs the Helm packages (`tests/tools/chart-peer`, whose `refresh.py` says how the files are
+//! written); here the same requests go to this crate. A case with `differs` is a known
+//! difference with its reason, and fails when it has gone. With
 //! `ICHOR_CHART_REQUESTS=FILE` the requests (one a line) are read from there and the answers
 //! written to `FILE.out`, for comparing many generated ones.
 
@@ -13,6 +14,8 @@
     reason = "a malformed case file is a failure of the test itself"
 )]
 
+mod go_json;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
@@ -20,15 +23,15 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 use goyaml::{Map, Value};
 use helm_rs::capabilities::{Capabilities, KubeVersion};
-use helm_rs::chart::{
-    self, BufferedFile, Chart, File, IgnoreRules, ImportValues, Limits, Metadata, Warning,
-};
+use helm_rs::chart::{self, BufferedFile, Chart, IgnoreRules, Limits, Metadata, Warning};
 use helm_rs::values::{self, Nulls, Options, SchemaCache};
 use helm_rs::{compatible, error_chain, gopath, manifest, name};
 use serde_json::{Value as Json, json};
+
+use go_json::{dump, leave_out_files, lock, metadata, tag_map, untag};
 
 /// A request, as the Go program understands it.
 struct Request<'a>(&'a Json);
@@ -68,46 +71,10 @@ impl Request<'_> {
     }
 }
 
-/// Values with the types that JSON does not keep apart: `["i", "1"]`, `["f", "1"]`, `["l", …]`.
-fn untag(value: &Json) -> Value {
-    match value {
-        Json::Null => Value::Null,
-        Json::Bool(truth) => Value::Bool(*truth),
-        Json::Number(number) => Value::Float(number.as_f64().unwrap()),
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Object(map) => Value::Map(map.iter().map(|(k, v)| (k.as_str(), untag(v))).collect()),
-        Json::Array(items) => match items.first().and_then(Json::as_str) {
-            Some("f") => Value::Float(items[1].as_str().unwrap().parse().unwrap()),
-            Some("i") => Value::Int(items[1].as_str().unwrap().parse().unwrap()),
-            _ => Value::Seq(items.iter().skip(1).map(untag).collect()),
-        },
-    }
-}
-
-fn tag(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(truth) => json!(truth),
-        Value::Int(number) => json!(["i", number.to_string()]),
-        Value::Uint(number) => json!(["u", number.to_string()]),
-        Value::Float(number) => json!(["f", number]),
-        Value::String(text) => json!(text.to_str_lossy()),
-        Value::Seq(items) => {
-            let mut tagged = vec![json!("l")];
-            tagged.extend(items.iter().map(tag));
-            Json::Array(tagged)
-        }
-        Value::Map(map) => tag_map(map),
-    }
-}
-
-fn tag_map(map: &Map) -> Json {
-    Json::Object(map.iter().map(|(k, v)| (k.to_str_lossy().into_owned(), tag(v))).collect())
-}
-
 /// Floats compare by value, whatever their spelling.
 fn normalize(value: &mut Json) {
     match value {
+        Json::Number(number) => *value = json!(["f", number.as_f64().unwrap()]),
         Json::Array(items) => {
             if items.len() == 2 && items[0] == "f" {
                 if let Some(text) = items[1].as_str() {
@@ -127,146 +94,6 @@ fn sort_lines(answer: &mut Json, key: &str) {
         let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();
         answer[key] = json!(lines.join("\n"));
-    }
-}
-
-fn files(files: &[File]) -> Json {
-    files.iter().map(|f| json!([f.name, f.data.to_str_lossy()])).collect()
-}
-
-/// Metadata as Go's JSON encoder writes it.
-fn metadata(m: &Metadata) -> Json {
-    fn put(map: &mut serde_json::Map<String, Json>, key: &str, value: &str) {
-        if !value.is_empty() {
-            map.insert(key.to_owned(), json!(value));
-        }
-    }
-    let mut map = serde_json::Map::new();
-    for (key, value) in [
-        ("name", &m.name),
-        ("home", &m.home),
-        ("version", &m.version),
-        ("description", &m.description),
-        ("icon", &m.icon),
-        ("apiVersion", &m.api_version),
-        ("condition", &m.condition),
-        ("tags", &m.tags),
-        ("appVersion", &m.app_version),
-        ("kubeVersion", &m.kube_version),
-        ("type", &m.chart_type),
-    ] {
-        put(&mut map, key, value);
-    }
-    if !m.sources.is_empty() {
-        map.insert("sources".into(), json!(m.sources));
-    }
-    if !m.keywords.is_empty() {
-        map.insert("keywords".into(), json!(m.keywords));
-    }
-    if m.deprecated {
-        map.insert("deprecated".into(), json!(true));
-    }
-    if !m.annotations.is_empty() {
-        map.insert("annotations".into(), json!(m.annotations));
-    }
-    if !m.maintainers.is_empty() {
-        let maintainer = |m: &chart::Maintainer| {
-            let mut map = serde_json::Map::new();
-            put(&mut map, "name", &m.name);
-            put(&mut map, "email", &m.email);
-            put(&mut map, "url", &m.url);
-            Json::Object(map)
-        };
-        map.insert("maintainers".into(), m.maintainers.iter().map(maintainer).collect());
-    }
-    if let Some(dependencies) = &m.dependencies
-        && !dependencies.is_empty()
-    {
-        map.insert("dependencies".into(), dependencies.iter().map(dependency).collect());
-    }
-    Json::Object(map)
-}
-
-fn dependency(d: &chart::Dependency) -> Json {
-    let mut map = serde_json::Map::new();
-    map.insert("name".into(), json!(d.name));
-    map.insert("repository".into(), json!(d.repository));
-    for (key, value) in [("version", &d.version), ("condition", &d.condition), ("alias", &d.alias)]
-    {
-        if !value.is_empty() {
-            map.insert(key.into(), json!(value));
-        }
-    }
-    if !d.tags.is_empty() {
-        map.insert("tags".into(), json!(d.tags));
-    }
-    if d.enabled {
-        map.insert("enabled".into(), json!(true));
-    }
-    if !d.import_values.is_empty() {
-        let import = |import: &ImportValues| match import {
-            ImportValues::Written(value) => serde_json::to_value(plain(value)).unwrap(),
-            ImportValues::Resolved { child, parent } => json!({"child": child, "parent": parent}),
-        };
-        map.insert("import-values".into(), d.import_values.iter().map(import).collect());
-    }
-    Json::Object(map)
-}
-
-fn plain(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(truth) => json!(truth),
-        Value::Int(number) => json!(number),
-        Value::Uint(number) => json!(number),
-        Value::Float(number) if number.fract() == 0.0 => json!(*number as i64),
-        Value::Float(number) => json!(number),
-        Value::String(text) => json!(text.to_str_lossy()),
-        Value::Seq(items) => items.iter().map(plain).collect(),
-        Value::Map(map) => {
-            Json::Object(map.iter().map(|(k, v)| (k.to_string(), plain(v))).collect())
-        }
-    }
-}
-
-fn lock(lock: &chart::Lock) -> Json {
-    let dependencies = lock.dependencies.as_ref().map(|d| d.iter().map(dependency).collect());
-    json!({
-        "generated": lock.generated,
-        "digest": lock.digest,
-        "dependencies": dependencies.unwrap_or(Json::Null),
-    })
-}
-
-fn dump(chart: &Chart, sorted: bool) -> Json {
-    let mut dependencies: Vec<&Chart> = chart.dependencies.iter().collect();
-    if sorted {
-        dependencies.sort_by_key(|d| d.name());
-    }
-    json!({
-        "metadata": metadata(&chart.metadata),
-        "raw": files(&chart.raw),
-        "templates": files(&chart.templates),
-        "files": files(&chart.files),
-        "values": chart.values.as_ref().map_or(Json::Null, tag_map),
-        "schema": chart.schema.as_ref().map_or(Json::Null, |s| json!(s.to_str_lossy())),
-        "lock": chart.lock.as_ref().map_or(Json::Null, lock),
-        "deps": dependencies.iter().map(|d| dump(d, sorted)).collect::<Vec<_>>(),
-        "path": chart.dotted_path(),
-        "full": chart.full_path(),
-        "crds": chart.crds().iter().map(chart::Crd::filename).collect::<Vec<_>>(),
-    })
-}
-
-/// What dependency processing does not touch is left out of its cases.
-fn leave_out_files(dump: &mut Json) {
-    if let Some(map) = dump.as_object_mut() {
-        for key in ["raw", "files", "templates", "lock", "schema", "crds"] {
-            map.remove(key);
-        }
-    }
-    for subchart in dump["deps"].as_array_mut().into_iter().flatten() {
-        leave_out_files(subchart);
     }
 }
 
@@ -548,6 +375,32 @@ fn difference(request: &Json, want: &Json) -> Option<String> {
     (got != want).then(|| format!("request: {request}\n   Helm: {want}\n   ours: {got}\n"))
 }
 
+/// The cases of a file, groups and lists of kinds taken apart.
+fn read_cases(path: &Path) -> Vec<Json> {
+    let entries: Vec<Json> = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let mut singles = Vec::new();
+    for mut entry in entries {
+        let Some(members) = entry.get_mut("cases").map(Json::take) else {
+            singles.push(entry);
+            continue;
+        };
+        let common = entry["common"].as_object().unwrap();
+        for mut case in members.as_array().cloned().unwrap() {
+            let request = case["request"].as_object_mut().unwrap();
+            request.extend(common.clone());
+            let kinds = match &request["kind"] {
+                Json::Array(kinds) => kinds.clone(),
+                kind => vec![kind.clone()],
+            };
+            for kind in kinds {
+                case["request"]["kind"] = kind;
+                singles.push(case.clone());
+            }
+        }
+    }
+    singles
+}
+
 #[test]
 fn answers_equal_helms() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chart_cases");
@@ -557,8 +410,7 @@ fn answers_equal_helms() {
     let mut differences = Vec::new();
     let (mut count, mut known) = (0, 0);
     for path in paths {
-        let cases: Vec<Json> = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        for case in cases {
+        for case in read_cases(&path) {
             count += 1;
             let file = path.file_name().unwrap().display();
             match (difference(&case["request"], &case["answer"]), case.get("differs")) {

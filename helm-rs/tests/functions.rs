@@ -1,16 +1,14 @@
 //! The functions that Helm gives to templates, against outputs of real Helm.
 //!
-//! The files in `functions/` hold templates, each followed by a line `= output` or
-//! `! error`, as Helm 3.21.4 printed it for the values of [`context`]. Bytes beyond printable
-//! ASCII, and `~` itself, are written `~xx`. Lines that begin with `#` are comments.
+//! The files in `functions/` are [`common`] case files; the templates ran with the values of
+//! [`context`].
 //!
 //! With `ICHOR_FUNCTION_CASES` naming a file, its cases are run instead, and every difference
 //! is printed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail the test")]
 
-use std::fmt::Write as _;
-use std::path::Path;
+mod common;
 
 use gotemplate::value::{LIST_ANY, LIST_INT, LIST_STRING, MAP_ANY, MAP_STRING, MapType};
 use gotemplate::{
@@ -88,37 +86,6 @@ fn context() -> Value {
     self::values([("Release", release), ("Values", values)])
 }
 
-fn unescape(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(escaped) if byte == b'~' => {
-                out.push(escaped);
-                rest = &tail[2..];
-            }
-            _ => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    out
-}
-
-fn escape(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for &byte in bytes {
-        if (b' '..0x7f).contains(&byte) && byte != b'~' {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "~{byte:02x}").unwrap();
-        }
-    }
-    out
-}
-
 /// What Helm would print for the template, in the form of the case files.
 fn render(functions: &FunctionMap, template: &[u8]) -> String {
     let mut set = Set::new("gotpl", functions.clone())
@@ -129,72 +96,37 @@ fn render(functions: &FunctionMap, template: &[u8]) -> String {
     match result {
         Ok(()) => {
             let text = bstr::ByteSlice::replace(out.as_slice(), "<no value>", "");
-            format!("= {}", escape(&text))
+            common::outcome(Ok(&text))
         }
         Err(error) if error.kind() == ErrorKind::Parse => {
             // Helm's `cleanupParseError`.
             let text = error.to_string();
             let parts: Vec<_> = text.split(": ").collect();
-            format!(
-                "! parse error at ({}): {}",
-                parts[1],
-                escape(parts[parts.len() - 1].as_bytes())
-            )
+            let (place, problem) = (parts[1], parts[parts.len() - 1]);
+            common::outcome(Err(format!("parse error at ({place}): {problem}").as_bytes()))
         }
-        Err(error) => format!("! {}", escape(error.text().as_bytes())),
+        Err(error) => common::outcome(Err(error.text().as_bytes())),
     }
-}
-
-/// Template, expectation and line of each case of a file.
-fn cases(path: &Path) -> Vec<(String, String, usize)> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
-    let mut cases = Vec::new();
-    while let Some((number, template)) = lines.next() {
-        if template.is_empty() {
-            continue;
-        }
-        let (_, expected) = lines.next().unwrap_or_else(|| panic!("{number}: no expectation"));
-        cases.push((template.to_owned(), expected.to_owned(), number + 1));
-    }
-    cases
 }
 
 #[test]
 fn functions_give_what_helm_gives() {
     let functions = builtin_functions();
-    let mut paths: Vec<_> = match std::env::var_os("ICHOR_FUNCTION_CASES") {
-        Some(path) => vec![path.into()],
-        None => std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/functions"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect(),
+    let files = match std::env::var_os("ICHOR_FUNCTION_CASES") {
+        Some(file) => vec![file.into()],
+        None => common::files("functions"),
     };
-    paths.sort();
-    let (mut same, mut different) = (0, 0);
-    for path in paths {
-        for (template, expected, line) in cases(&path) {
-            let found = render(&functions, &unescape(&template));
-            if found == expected {
-                same += 1;
-                continue;
-            }
-            different += 1;
-            println!("{}:{line}: {template}\n  helm {expected}\n  ours {found}", path.display());
-        }
-    }
-    println!("{same} the same, {different} different");
-    assert_eq!(different, 0);
+    let count = common::check(&files, |template| render(&functions, template));
+    println!("{count} cases");
 }
 
 #[test]
 fn names_are_sorted_and_have_cases() {
     let names = builtin_names();
     assert!(names.is_sorted());
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/functions");
     let mut headings = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    for file in common::files("functions") {
+        let text = std::fs::read_to_string(file).unwrap();
         // A comment of one word names the function that the cases below it call.
         for name in text.lines().filter_map(|line| line.strip_prefix("# ")) {
             if !name.contains(' ') {

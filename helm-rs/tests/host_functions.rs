@@ -1,13 +1,13 @@
 //! The functions that need a rendering host, and their families: semantic versions, regular
 //! expressions, dates, URLs, TOML, certificates and passwords.
 //!
-//! The files in `host_functions/` hold templates, each followed by a line `= output` or
-//! `! error`, as Go's text/template printed it with Helm's function map (sprig v3.3.0) in
-//! the time zone UTC. Bytes beyond printable ASCII, and `~` itself, are written `~xx`. What
-//! is random or depends on the clock is shown only by its form.
+//! The files in `host_functions/` are [`common`] case files, of Go's text/template with Helm's
+//! function map (sprig v3.3.0) in the time zone UTC. What is random or depends on the clock is
+//! shown only by its form.
 
-use std::fmt::Write as _;
-use std::path::Path;
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail the test")]
+
+mod common;
 
 use gotemplate::{FunctionMap, MissingKey, Options, Set, Value};
 use helm_rs::render::functions::builtin_functions;
@@ -21,37 +21,6 @@ fn host(seed: u64) -> Host {
     Host::new(Randomness::Seed(seed), Clock::Fixed(NOW), Zone::utc().as_local())
 }
 
-fn unescape(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(escaped) if byte == b'~' => {
-                out.push(escaped);
-                rest = &tail[2..];
-            }
-            _ => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    out
-}
-
-fn escape(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for &byte in bytes {
-        if (b' '..0x7f).contains(&byte) && byte != b'~' {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "~{byte:02x}");
-        }
-    }
-    out
-}
-
 fn render(functions: &FunctionMap, host: &mut Host, template: &[u8]) -> String {
     let mut set = Set::new("gotpl", functions.clone())
         .with_options(Options { missing_key: MissingKey::Zero, ..Options::default() });
@@ -59,39 +28,16 @@ fn render(functions: &FunctionMap, host: &mut Host, template: &[u8]) -> String {
     let result =
         set.parse("c/t", template).and_then(|()| set.execute("c/t", &Value::Nil, host, &mut out));
     match result {
-        Ok(()) => format!("= {}", escape(&out)),
-        Err(error) => format!("! {}", escape(error.text().as_bytes())),
+        Ok(()) => common::outcome(Ok(&out)),
+        Err(error) => common::outcome(Err(error.text().as_bytes())),
     }
 }
 
 #[test]
 fn cases() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host_functions");
     let functions = builtin_functions();
-    let mut differences = String::new();
-    let mut count = 0;
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for file in files {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        for (index, pair) in lines.chunks(2).enumerate() {
-            let &[template, expected] = pair else { panic!("{}: odd lines", file.display()) };
-            let got = render(&functions, &mut host(1), &unescape(template));
-            if got != expected {
-                writeln!(
-                    differences,
-                    "{}:{}\n  {template}\n  expected {expected}\n  got      {got}",
-                    file.display(),
-                    2 * index + 1
-                )
-                .unwrap();
-            }
-            count += 1;
-        }
-    }
-    assert!(differences.is_empty(), "{differences}");
+    let files = common::files("host_functions");
+    let count = common::check(&files, |template| render(&functions, &mut host(1), template));
     assert!(count >= 700, "only {count} cases");
 }
 

@@ -1,5 +1,6 @@
 //! Records out of dumps in every form, and the audit: each code with a record that has it and
 //! one that nearly does.
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
 use std::io::Cursor;
 
@@ -95,6 +96,7 @@ fn codes(records: &[Made]) -> Vec<Code> {
     let question = Question {
         now: 1_767_225_600 + 86_400,
         kube_version: Some(KubeVersion::parse("1.36.0").unwrap()),
+        ..Question::default()
     };
     let mut audited = Vec::new();
     let mut codes = Vec::new();
@@ -265,12 +267,12 @@ fn pending_operations() {
 #[test]
 fn sizes() {
     let mut record = made("a", 1, "deployed");
+    // 6 bits a character: about three quarters survive gzip, and base64 adds a third.
     for (padding, expected) in
-        [(900_000, vec![]), (1_000_000, vec![Code::SizeNear]), (1_100_000, vec![Code::SizeOver])]
+        [(700_000, vec![]), (900_000, vec![Code::SizeNear]), (1_100_000, vec![Code::SizeOver])]
     {
         record.padding = padding;
         let found = codes(std::slice::from_ref(&record));
-        // 6 bits a character: about three quarters survive gzip, and base64 adds a third.
         assert_eq!(found, expected, "{padding}: {}", record.secret().len() * 3 / 4);
     }
 }

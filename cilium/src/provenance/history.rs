@@ -119,7 +119,7 @@ impl Revision {
 fn stored(kind: &str, object: &Value) -> Result<Vec<u8>, String> {
     let field = || -> Result<_, FieldError> {
         let field = Field::root(object).at(&["data", "release"])?;
-        Ok(field.text()?.ok_or_else(|| field.unexpected("a string"))?)
+        field.text()?.ok_or_else(|| field.unexpected("a string"))
     };
     let release = field().map_err(super::text)?;
     if kind == "Secret" {

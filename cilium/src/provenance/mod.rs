@@ -313,10 +313,9 @@ pub fn counting(history: &History, now: i64) -> Result<(&Revision, Counts), Prov
         return Err(broken(newest, reason));
     }
     let failed = match newest.status() {
-        Status::Deployed => return Ok((newest, Counts::Deployed)),
-        Status::Failed => newest.revision,
         // Nothing in Helm leaves a superseded one as the newest but a deleted successor.
-        Status::Superseded => return Ok((newest, Counts::Deployed)),
+        Status::Deployed | Status::Superseded => return Ok((newest, Counts::Deployed)),
+        Status::Failed => newest.revision,
         status => {
             return Err(ProvenanceError::InProgress {
                 release: history.release.clone(),

@@ -125,7 +125,9 @@ fn drop_marks(value: &mut Value, is_upgrade: bool, depth: usize) {
             map.values_mut().for_each(|value| drop_marks(value, is_upgrade, depth - 1));
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| drop_marks(item, is_upgrade, depth - 1));
+            for item in items {
+                drop_marks(item, is_upgrade, depth - 1);
+            }
         }
         _ => {}
     }

@@ -69,7 +69,7 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
-    /// Read release records out of files: dumps, backups, bare release strings
+    /// Read and audit releases, out of dumps or a cluster; install and upgrade them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
     /// Bring a running cluster under ichor: its Cilium
@@ -92,7 +92,7 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    flags::take_any_value(Arguments::command())
 }
 
 /// Runs the program. `arguments` begins with the program's name.

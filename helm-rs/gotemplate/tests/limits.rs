@@ -126,6 +126,23 @@ fn values_that_double_at_every_turn() {
     assert!(error.to_string().ends_with("calls return more than 1000 bytes"), "{error}");
 }
 
+/// `fmt` has a bound of its own, which a higher limit does not raise: what it cut off must not
+/// pass for the whole.
+#[test]
+fn a_text_that_is_cut_off_is_an_error() {
+    let mut shared = Value::string("x".repeat(1 << 20));
+    for _ in 0..9 {
+        shared = Value::list([shared.clone(), shared]);
+    }
+    for template in ["{{.}}", "{{len (print .)}}"] {
+        let mut templates = set(&[("t", template)]);
+        templates.options_mut().limits = Limits { output_bytes: usize::MAX, ..Limits::default() };
+        let error = templates.execute("t", &shared, &mut (), &mut Vec::new()).expect_err("cut off");
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(error.to_string().ends_with("a value exceeds 268435456 bytes"), "{error}");
+    }
+}
+
 #[test]
 fn deep_recursion_through_texts_is_not_quadratic() {
     let text = r#"{{define "next"}}{{tpl "{{include `next` .}}" .}}{{end}}{{include "next" .}}"#;

@@ -23,8 +23,8 @@ pub enum Error {
     #[error("{0}")]
     Yaml(YamlError),
     /// A bound of [`crate::Limits`] that Go does not have.
-    #[error("{0}")]
-    Limit(LimitError),
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 impl Error {

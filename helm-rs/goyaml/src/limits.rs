@@ -1,5 +1,7 @@
 //! Bounds on what a decoder accepts.
 
+use crate::LimitError;
+
 /// Bounds on what a decoder accepts; all of them are checked before memory is spent.
 ///
 /// Go bounds depth at 10,000 and alias expansion by a ratio, and sets no bound on size. The
@@ -32,6 +34,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    pub(crate) const fn check_bytes(&self, input: &[u8]) -> Result<(), LimitError> {
+        let (size, limit) = (input.len(), self.max_bytes);
+        if size > limit { Err(LimitError::Bytes { size, limit }) } else { Ok(()) }
+    }
+
     /// Go's own bounds and no others. A caller must be able to handle (and drop) values that are
     /// 10,000 levels deep.
     pub const fn go() -> Self {

@@ -102,7 +102,7 @@ pub fn helm(
     original: &Value,
     modified: &Value,
     current: &Value,
-    schemas: &impl Schemas,
+    schemas: &(impl Schemas + ?Sized),
     untyped: Untyped,
 ) -> Result<Patch, Error> {
     let schema = schema_of(modified, schemas);
@@ -115,7 +115,7 @@ pub fn helm(
 
 /// The schema that Helm merges an object by, if any. Helm takes the old custom resource
 /// definitions, which it has a type for, as untyped, and so whatever does not fit its type.
-fn schema_of<'a>(object: &Value, schemas: &'a impl Schemas) -> Option<Schema<'a>> {
+fn schema_of<'a>(object: &Value, schemas: &'a (impl Schemas + ?Sized)) -> Option<Schema<'a>> {
     let word = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (word("apiVersion"), word("kind"));
     let old_definition =

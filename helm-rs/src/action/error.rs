@@ -18,9 +18,7 @@ pub enum ActionError {
     #[error("Kubernetes cluster unreachable")]
     Unreachable(#[source] ClusterError),
     /// What the server serves cannot be read.
-    #[error(
-        "could not get apiVersions from Kubernetes: could not get apiVersions from Kubernetes"
-    )]
+    #[error("could not get apiVersions from Kubernetes: could not get apiVersions from Kubernetes")]
     Discovery(#[source] ClusterError),
     /// The release name cannot be one.
     #[error("release name {}", quote(name))]
@@ -64,12 +62,13 @@ pub enum ActionError {
     #[error("failed to encode release")]
     Encode(#[from] goyaml::json::Error),
     /// A manifest that the cluster cannot take.
-    #[error("{what}{}", if what.is_empty() { source.to_string() } else { format!(": {source}") })]
+    #[error("{what}{}{error}", if what.is_empty() { "" } else { ": " })]
     Build {
         /// Which manifest, in Helm's words; empty where Helm says nothing.
         what: &'static str,
-        /// What is wrong with it. Part of this level's text.
-        source: BuildError,
+        /// What is wrong with it; part of this level's text, since Helm does not always name the
+        /// manifest.
+        error: Box<BuildError>,
     },
     /// Objects that are in the way.
     #[error("Unable to continue with {action}")]
@@ -77,7 +76,7 @@ pub enum ActionError {
         /// `install` or `update`.
         action: &'static str,
         /// Which, and why.
-        source: ConflictError,
+        source: Box<ConflictError>,
     },
     /// A file under `crds/`.
     #[error("failed to install CRD {name}")]
@@ -85,7 +84,7 @@ pub enum ActionError {
         /// The file.
         name: String,
         /// What is wrong.
-        source: CrdError,
+        source: Box<CrdError>,
     },
     /// Objects that could not be created.
     #[error(transparent)]
@@ -113,7 +112,7 @@ pub enum ActionError {
         /// The status in the record.
         status: String,
         /// Why it could not be written.
-        source: StorageError,
+        source: Box<StorageError>,
     },
     /// `--hide-secret` without a dry run.
     #[error("Hiding Kubernetes secrets requires a dry-run mode")]

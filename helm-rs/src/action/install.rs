@@ -20,7 +20,7 @@ use crate::render::Host;
 use crate::values::{self, Nulls};
 
 /// How long CRDs may take to be served.
-const CRD_TIMEOUT: Duration = Duration::from_secs(60);
+const CRD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What to install.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +109,10 @@ pub async fn install(
     let owner = (release.name.as_str(), release.namespace.as_str());
     let live = prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
         .await
-        .map_err(|source| ActionError::Conflict { action: "install", source })?;
+        .map_err(|source| ActionError::Conflict {
+        action: "install",
+        source: Box::new(source),
+    })?;
     if release.dry_run != DryRun::No {
         return draft.record(&Status::PendingInstall, "Dry run complete");
     }
@@ -143,7 +146,7 @@ pub async fn install(
     storage.update(&record, &release.labels).await.map_err(|source| ActionError::Unrecorded {
         name: release.name.clone(),
         status: Status::PendingInstall.to_string(),
-        source,
+        source: Box::new(source),
     })?;
     Ok(record)
 }
@@ -242,7 +245,8 @@ pub(super) async fn install_crds(
     let discovery = session.discover(false).await?;
     let mut created = Vec::new();
     for crd in chart.crds() {
-        let fail = |source| ActionError::Crd { name: crd.file.name.clone(), source };
+        let fail =
+            |source| ActionError::Crd { name: crd.file.name.clone(), source: Box::new(source) };
         let items = build(&discovery, &crd.file.data, &options.namespace, false)
             .map_err(|error| fail(CrdError::Build(error)))?;
         match session.writer().create(&items).await {
@@ -270,4 +274,33 @@ pub(super) fn merge_labels(last: &Labels, wanted: &Labels) -> Labels {
     labels.extend(wanted.clone());
     labels.retain(|_, value| value != "null");
     labels
+}
+
+/// What `helm template --validate` checks of a rendered chart on a cluster: every object is of a
+/// kind that the server knows, and none is in the way.
+///
+/// # Errors
+/// [`ActionError`]
+pub async fn validate(
+    session: &Session<'_>,
+    manifest: &[u8],
+    release: &ReleaseOptions,
+    is_upgrade: bool,
+) -> Result<(), ActionError> {
+    let discovery = session.discover(false).await?;
+    let items = prepare::objects(
+        &discovery,
+        manifest,
+        release,
+        !release.disable_validation,
+        "unable to build kubernetes objects from release manifest",
+    )?;
+    if is_upgrade {
+        return Ok(());
+    }
+    let owner = (release.name.as_str(), release.namespace.as_str());
+    prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
+        .await
+        .map(drop)
+        .map_err(|source| ActionError::Conflict { action: "install", source: Box::new(source) })
 }

@@ -1,14 +1,11 @@
 //! `lookup` on a cluster (`pkg/engine/lookup_func.go`).
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 
 use goyaml::{Limits, Map};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ClusterError, Kind, ListQuery, Target, list_all};
+use crate::cluster::{Cluster, ClusterError, Kind, ListQuery, Target, block_on, list_all};
 use crate::render::Lookup;
 
 /// The cluster as templates see it. Templates are not asynchronous: the thread that renders waits
@@ -31,9 +28,10 @@ impl ClusterLookup {
     ) -> Result<Option<Value>, ClusterError> {
         let discovery = self.cluster.discovery(false).await?;
         let Some(resource) = discovery.resource(kind) else {
-            let known = discovery.groups().iter().any(|(group, versions)| {
-                *group == kind.group && versions.contains(&kind.version)
-            });
+            let known = discovery
+                .groups()
+                .iter()
+                .any(|(group, versions)| *group == kind.group && versions.contains(&kind.version));
             // Helm asks for a resource without a name then, and finds nothing.
             return if known { Ok(None) } else { Err(ClusterError::no_such_resource()) };
         };
@@ -85,26 +83,4 @@ fn read(object: &Value) -> Result<Map, String> {
     goyaml::json::from_json_exact(object.to_string().as_bytes(), &Limits::default())
         .map_err(|error| error.to_string())
         .map(|value| value.into_map().unwrap_or_default())
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future to its end on this thread. Unlike the executors of other crates this may stand
-/// within another one.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }

@@ -110,6 +110,8 @@ pub struct Plan {
     pub hooks: Vec<String>,
     /// The rights that the action needs.
     pub rights: Vec<Right>,
+    /// The namespaces that the action would create.
+    pub new_namespaces: BTreeSet<String>,
     /// Those that this identity lacks. When one of them keeps the plan from looking, `objects` is
     /// empty.
     pub missing: Vec<Right>,
@@ -160,19 +162,44 @@ pub async fn plan(
     warnings: &mut Vec<Warning>,
 ) -> Result<Plan, ActionError> {
     let version = session.reach().await?;
-    let (draft, release) = match options {
-        PlanOptions::Install(options) => {
-            let draft =
-                install_draft(session, chart, values, options, version, host, warnings).await?;
-            (draft, &options.release)
-        }
-        PlanOptions::Upgrade(options) => {
-            let draft =
-                upgrade_draft(session, chart, values, options, version, host, warnings).await?;
-            (draft, &options.release)
-        }
+    let (draft, action, release) = match options {
+        PlanOptions::Install(options) => (
+            install_draft(session, chart, values, options, version, host, warnings).await,
+            "install",
+            &options.release,
+        ),
+        PlanOptions::Upgrade(options) => (
+            upgrade_draft(session, chart, values, options, version, host, warnings).await,
+            "upgrade",
+            &options.release,
+        ),
     };
-    finish(session, draft, release).await
+    match draft {
+        Ok(draft) => finish(session, draft, release).await,
+        Err(ActionError::Storage(error))
+            if error.cluster().is_some_and(|error| error.kind() == ErrorKind::Forbidden) =>
+        {
+            // The records cannot be read: which revision is live is not known.
+            let list = Right::any("list", "", record_resource(session), &release.namespace);
+            Ok(Plan {
+                action,
+                release: release.name.clone(),
+                namespace: release.namespace.clone(),
+                revision: 0,
+                objects: Vec::new(),
+                hooks: Vec::new(),
+                rights: vec![list.clone()],
+                new_namespaces: BTreeSet::new(),
+                missing: vec![list],
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The resource that holds records.
+fn record_resource(session: &Session<'_>) -> &'static str {
+    if session.driver.name() == "ConfigMap" { "configmaps" } else { "secrets" }
 }
 
 /// Options under which rendering looks at the cluster but no hook is refused.
@@ -330,13 +357,18 @@ async fn missing_crds(
         let built = build(discovery, &crd.file.data, &options.namespace, false);
         items.extend(built.map_err(|error| ActionError::Crd {
             name: crd.file.name.clone(),
-            source: error.into(),
+            source: Box::new(error.into()),
         })?);
     }
     let wanted: Vec<&Item> = items.iter().collect();
     let found = session.writer().read(&wanted).await;
     // One that may not be read is taken as missing: creating it would tell.
-    Ok(items.into_iter().zip(found).filter(|(_, live)| !matches!(live, Ok(Some(_)))).map(|(item, _)| item).collect())
+    Ok(items
+        .into_iter()
+        .zip(found)
+        .filter(|(_, live)| !matches!(live, Ok(Some(_))))
+        .map(|(item, _)| item)
+        .collect())
 }
 
 /// What the server serves once the definitions are there.
@@ -350,7 +382,8 @@ fn with_definitions(
     }
     let mut resources = Vec::new();
     for item in crds.iter().filter(|item| item.kind().kind == "CustomResourceDefinition") {
-        let text = |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let text =
+            |path: &str| item.value.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
         new_kinds.insert((group.to_owned(), kind.to_owned()));
         let versions = item.value.pointer("/spec/versions").and_then(Value::as_array);
@@ -381,6 +414,7 @@ async fn finish(
         objects: Vec::new(),
         hooks: draft.hooks.clone(),
         rights: Vec::new(),
+        new_namespaces: BTreeSet::new(),
         missing: Vec::new(),
     };
     // Looking needs rights too; without them nothing can be said.
@@ -401,27 +435,31 @@ async fn finish(
             && one.target.namespace == other.target.namespace
             && one.target.name == other.target.name
     };
-    let known = |item: &Item| draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()));
+    let known = |item: &Item| {
+        draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()))
+    };
     let is_new = |item: &Item| !known(item) && !draft.current.iter().any(|old| same(old, item));
-    let mut live = prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
-        .await
-        .map_err(|source| ActionError::Conflict {
-            action: if draft.action == "install" { "install" } else { "update" },
-            source,
-        })?;
+    let mut live =
+        prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
+            .await
+            .map_err(|source| ActionError::Conflict {
+                action: if draft.action == "install" { "install" } else { "update" },
+                source: Box::new(source),
+            })?;
     let rest: Vec<usize> = (0..live.len())
         .filter(|at| {
-            live.get(*at) == Some(&Live::Unknown) && draft.target.get(*at).is_some_and(|i| !known(i))
+            live.get(*at) == Some(&Live::Unknown)
+                && draft.target.get(*at).is_some_and(|i| !known(i))
         })
         .collect();
     let wanted: Vec<&Item> = rest.iter().filter_map(|at| draft.target.get(*at)).collect();
     for (at, found) in rest.iter().zip(session.writer().read(&wanted).await) {
         let found = found.map_err(|source| ActionError::Conflict {
             action: "update",
-            source: super::error::ConflictError::Read {
+            source: Box::new(super::error::ConflictError::Read {
                 title: draft.target.get(*at).map(Item::title).unwrap_or_default(),
                 source,
-            },
+            }),
         })?;
         if let Some(slot) = live.get_mut(*at) {
             *slot = found.map_or(Live::Absent, |value| Live::Present(Box::new(value)));
@@ -459,7 +497,8 @@ async fn finish(
         };
         plan.objects.push(planned);
     }
-    for item in draft.current.iter().filter(|old| !draft.target.iter().any(|new| new.matches(old))) {
+    for item in draft.current.iter().filter(|old| !draft.target.iter().any(|new| new.matches(old)))
+    {
         let planned = delete(session, item).await;
         if planned.change == ObjectChange::Delete {
             rights.push(Right::on_object("delete", item));
@@ -470,12 +509,13 @@ async fn finish(
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
+    plan.new_namespaces = new_namespaces;
     Ok(plan)
 }
 
 /// What the records need.
 fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions) -> Vec<Right> {
-    let plural = if session.driver.name() == "ConfigMap" { "configmaps" } else { "secrets" };
+    let plural = record_resource(session);
     let namespace = &release.namespace;
     let key = |revision: &i64| crate::release::storage::record_key(&release.name, *revision);
     let mut rights = vec![
@@ -501,7 +541,9 @@ async fn new_namespaces(session: &Session<'_>, draft: &Draft, live: &[Live]) -> 
         .iter()
         .zip(live)
         .filter(|(item, live)| {
-            item.kind().kind == "Namespace" && item.kind().group.is_empty() && **live == Live::Absent
+            item.kind().kind == "Namespace"
+                && item.kind().group.is_empty()
+                && **live == Live::Absent
         })
         .map(|(item, _)| item.target.name.clone())
         .collect();
@@ -538,9 +580,9 @@ async fn create(
 ) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Create);
     if new_kind {
-        planned.in_memory = "the plan creates its definition".to_owned();
+        "the plan creates its definition".clone_into(&mut planned.in_memory);
     } else if new_namespaces.contains(&item.target.namespace) {
-        planned.in_memory = "the plan creates its namespace".to_owned();
+        "the plan creates its namespace".clone_into(&mut planned.in_memory);
     } else if let Err(error) = session.writer().create_one(item, true).await {
         match error.kind() {
             ErrorKind::Forbidden => planned.in_memory = error.to_string(),
@@ -550,12 +592,7 @@ async fn create(
     planned
 }
 
-async fn change(
-    session: &Session<'_>,
-    item: &Item,
-    live: &Value,
-    patch: &Patch,
-) -> PlannedObject {
+async fn change(session: &Session<'_>, item: &Item, live: &Value, patch: &Patch) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Change);
     let after = match session.writer().patch_one(item, patch, true).await {
         Ok(after) => after,

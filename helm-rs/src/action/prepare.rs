@@ -43,18 +43,15 @@ pub(super) fn render(
         subchart_notes: options.subchart_notes,
         include_crds: false,
     };
-    let mut rendering =
-        template::render(session.engine, chart, values, &wanted, host, warnings)?;
+    let mut rendering = template::render(session.engine, chart, values, &wanted, host, warnings)?;
     if options.hide_secret {
         for manifest in &mut rendering.manifests {
             let head = &manifest.head;
             if head.kind == "Secret" && head.api_version == "v1" {
-                manifest.content =
-                    BString::from("# HIDDEN: The Secret output has been suppressed");
+                manifest.content = BString::from("# HIDDEN: The Secret output has been suppressed");
             }
         }
-        rendering.manifest =
-            crate::manifest::release_manifest(chart, &rendering.manifests, false);
+        rendering.manifest = crate::manifest::release_manifest(chart, &rendering.manifests, false);
     }
     Ok(rendering)
 }
@@ -95,7 +92,7 @@ pub(super) fn objects(
     what: &'static str,
 ) -> Result<Vec<Item>, ActionError> {
     build(discovery, manifest, &options.namespace, validate)
-        .map_err(|source| ActionError::Build { what, source })
+        .map_err(|error| ActionError::Build { what, error: Box::new(error) })
 }
 
 /// Gives objects the release's ownership metadata.

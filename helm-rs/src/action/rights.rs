@@ -98,7 +98,8 @@ impl std::fmt::Display for Right {
 pub(super) fn sort(rights: &mut Vec<Right>) {
     rights.sort();
     rights.dedup();
-    let any: BTreeSet<Right> = rights.iter().filter(|right| right.name.is_empty()).cloned().collect();
+    let any: BTreeSet<Right> =
+        rights.iter().filter(|right| right.name.is_empty()).cloned().collect();
     rights.retain(|right| {
         right.name.is_empty() || !any.contains(&Right { name: String::new(), ..right.clone() })
     });
@@ -198,7 +199,8 @@ pub(super) async fn missing(
                 rules.insert(right.namespace.clone(), found);
             }
             let known = rules.get(&right.namespace);
-            if known.is_some_and(|rules| rules.resources.iter().any(|rule| rule.allows(&question))) {
+            if known.is_some_and(|rules| rules.resources.iter().any(|rule| rule.allows(&question)))
+            {
                 continue;
             }
         }
@@ -210,11 +212,14 @@ pub(super) async fn missing(
 }
 
 /// The rights as RBAC objects: a ClusterRole for what has no namespace, a Role for each namespace,
-/// named after the release. Empty parts are left out.
-pub fn roles(release: &str, rights: &[Right]) -> Vec<Value> {
+/// named after the release. Empty parts are left out. What is needed in `new_namespaces`, which are
+/// not there yet, stands in the ClusterRole: a Role cannot be there before its namespace.
+pub fn roles(release: &str, rights: &[Right], new_namespaces: &BTreeSet<String>) -> Vec<Value> {
     let mut by_namespace: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
     for right in rights {
-        by_namespace.entry(right.namespace.as_str()).or_default().push(right);
+        let namespace = right.namespace.as_str();
+        let place = if new_namespaces.contains(namespace) { "" } else { namespace };
+        by_namespace.entry(place).or_default().push(right);
     }
     by_namespace
         .into_iter()

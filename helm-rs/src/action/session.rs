@@ -8,6 +8,7 @@ use crate::capabilities::{Capabilities, KubeVersion};
 use crate::cluster::{Clock, Cluster, Discovery};
 use crate::release::storage::{Driver, Labels, Storage};
 use crate::render::Engine;
+use crate::render::time::{Time, Zone};
 
 use super::error::ActionError;
 
@@ -20,6 +21,8 @@ pub struct Session<'a> {
     pub driver: &'a dyn Driver,
     /// The clock.
     pub clock: &'a dyn Clock,
+    /// The time zone in which records hold times.
+    pub zone: Zone,
     /// Who hears what is going on.
     pub observer: &'a dyn Observer,
     /// Asks for the end.
@@ -84,7 +87,7 @@ impl Default for ReleaseOptions {
             hide_secret: false,
             wait: false,
             wait_for_jobs: false,
-            timeout: Duration::from_secs(300),
+            timeout: Duration::from_mins(5),
             take_ownership: false,
             disable_validation: false,
             no_hooks: false,
@@ -110,7 +113,11 @@ impl Session<'_> {
 
     /// The present moment as records hold it.
     pub(super) fn now(&self) -> String {
-        self.clock.now().to_string()
+        let now = self.clock.now();
+        let nanoseconds = u32::try_from(now.subsec_nanosecond()).unwrap_or_default();
+        Time::unix(now.as_second(), nanoseconds, self.zone.clone())
+            .to_rfc3339()
+            .unwrap_or_else(|_| now.to_string())
     }
 
     /// `IsReachable`

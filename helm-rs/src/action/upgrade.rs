@@ -164,7 +164,7 @@ pub async fn upgrade(
     let unrecorded = |source| ActionError::Unrecorded {
         name: release.name.clone(),
         status: Status::PendingUpgrade.to_string(),
-        source,
+        source: Box::new(source),
     };
     let before = &mut prepared.current;
     let description = before.record.info()?.description;
@@ -245,8 +245,7 @@ fn reuse_values(
         }
         ValuesMode::Reuse => {
             session.log("reusing the old release's values");
-            let defaults =
-                current.coalesced_values(warnings).map_err(ActionError::OldValues)?;
+            let defaults = current.coalesced_values(warnings).map_err(ActionError::OldValues)?;
             let values = values::coalesce_tables(values, &old, Nulls::Remove, warnings)?;
             chart.values = Some(defaults);
             Ok(values)
@@ -285,7 +284,7 @@ pub(super) async fn conflicts(
     let is_new = |item: &Item| !current.iter().any(|old| same(old, item));
     prepare::conflicts(session, target, is_new, owner, options.take_ownership)
         .await
-        .map_err(|source| ActionError::Conflict { action: "update", source })
+        .map_err(|source| ActionError::Conflict { action: "update", source: Box::new(source) })
 }
 
 /// `releasingUpgrade`, hooks aside.

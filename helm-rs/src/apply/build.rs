@@ -1,7 +1,9 @@
 //! From a manifest to objects with addresses: what `Client.Build` makes with the builder of
 //! `k8s.io/cli-runtime/pkg/resource`.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::Item;
 use super::field::text;
@@ -41,7 +43,11 @@ pub enum BuildError {
         down: String,
     },
     /// As before, for an object in a list.
-    #[error("unable to recognize no matches for kind {} in version {}", quote(kind), quote(api_version))]
+    #[error(
+        "unable to recognize no matches for kind {} in version {}",
+        quote(kind),
+        quote(api_version)
+    )]
     NoMatchInList {
         /// The kind.
         kind: String,
@@ -52,7 +58,7 @@ pub enum BuildError {
     #[error("[{}]", distinct(errors))]
     Several {
         /// Each of them.
-        errors: Vec<BuildError>,
+        errors: Vec<Self>,
     },
 }
 
@@ -180,7 +186,9 @@ fn place(
                 .failed()
                 .iter()
                 .find(|failed| failed.group_version == kind.api_version())
-                .map(|failed| format!(" (the server of {} is down: {})", failed.group_version, failed.problem));
+                .map(|failed| {
+                    format!(" (the server of {} is down: {})", failed.group_version, failed.problem)
+                });
             BuildError::NoMatch {
                 name: text(&value, "/metadata/name").to_owned(),
                 namespace: text(&value, "/metadata/namespace").to_owned(),
@@ -189,7 +197,7 @@ fn place(
                 down: down.unwrap_or_default(),
             }
         })?;
-        items.push(item(resource, value, namespace));
+        items.push(item(&resource, value, namespace));
         return Ok(());
     }
     // Lists within lists are taken apart too, after the objects beside them.
@@ -207,7 +215,7 @@ fn place(
             }
             let kind = Kind::of(&member);
             match discovery.resource(&kind) {
-                Some(resource) => items.push(item(resource.clone(), member, namespace)),
+                Some(resource) => items.push(item(resource, member, namespace)),
                 None => errors.push(BuildError::NoMatchInList {
                     api_version: kind.api_version(),
                     kind: kind.kind,
@@ -227,13 +235,13 @@ fn place(
 
 /// The object with its namespace: given where it has none (`SetNamespace`). One that stands on a
 /// cluster-scoped object is left there; the address has none.
-fn item(resource: std::sync::Arc<Resource>, mut value: Value, namespace: &str) -> Item {
-    let target = Target::of(&resource, &value, namespace);
+fn item(resource: &Arc<Resource>, mut value: Value, namespace: &str) -> Item {
+    let target = Target::of(resource, &value, namespace);
     if resource.namespaced
         && text(&value, "/metadata/namespace").is_empty()
         && let Some(object) = value.as_object_mut()
     {
-        let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Default::default()));
+        let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::default()));
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("namespace".to_owned(), Value::from(target.namespace.as_str()));
         }

@@ -23,7 +23,9 @@ pub use build::{BuildError, build};
 pub use merge::{CustomMerge, MergeError, patch_for};
 pub use wait::{WaitError, WaitOptions, Waiting, wait};
 pub(crate) use write::is_kept;
-pub use write::{KEEP, Live, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer};
+pub use write::{
+    KEEP, Live, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer,
+};
 
 /// The field manager of everything that this program writes.
 pub const FIELD_MANAGER: &str = "ichor";

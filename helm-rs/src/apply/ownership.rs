@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn what_is_set_passes() {
-        let mut object = json!({"metadata": {"name": "x", "labels": {"a": "b"}, "annotations": null}});
+        let mut object =
+            json!({"metadata": {"name": "x", "labels": {"a": "b"}, "annotations": null}});
         set(&mut object, "web", "ns");
         assert_eq!(check(&object, "web", "ns"), Ok(()));
         assert_eq!(object.pointer("/metadata/labels/a"), Some(&json!("b")));

@@ -50,7 +50,10 @@ impl Watched {
     /// The API version in which Helm reads the live object.
     pub const fn api_version(self) -> &'static str {
         match self {
-            Self::Pod | Self::PersistentVolumeClaim | Self::Service | Self::ReplicationController => "v1",
+            Self::Pod
+            | Self::PersistentVolumeClaim
+            | Self::Service
+            | Self::ReplicationController => "v1",
             Self::Job => "batch/v1",
             Self::CustomResourceDefinition => "apiextensions.k8s.io/v1",
             Self::Deployment | Self::DaemonSet | Self::StatefulSet | Self::ReplicaSet => "apps/v1",
@@ -246,9 +249,7 @@ fn new_replica_set<'a>(deployment: &Value, replica_sets: &'a [Value]) -> Option<
             })
         })
         .filter(|set| plain_template(set).as_ref() == Some(&template))
-        .min_by_key(|set| {
-            (text(set, "/metadata/creationTimestamp"), text(set, "/metadata/name"))
-        })
+        .min_by_key(|set| (text(set, "/metadata/creationTimestamp"), text(set, "/metadata/name")))
 }
 
 /// A pod template without the label that the controller adds, and without what means nothing.

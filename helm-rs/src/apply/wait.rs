@@ -18,7 +18,8 @@ use crate::cluster::{
     Clock, Cluster, ClusterError, ErrorKind, ListQuery, Resource, Target, list_all,
 };
 
-/// Time between two rounds. Helm's is two seconds.
+/// Time between two rounds at first and at most. Helm's is two seconds from the beginning.
+const FIRST_INTERVAL: Duration = Duration::from_millis(125);
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often a wait looks whether it is to end.
 const TICK: Duration = Duration::from_millis(250);
@@ -96,7 +97,8 @@ pub async fn wait(
     let start = clock.elapsed();
     let result = Waiter { cluster, clock, observer, cancel, start, options }.run(items).await;
     let elapsed = clock.elapsed().saturating_sub(start);
-    let rounded = Duration::from_secs(elapsed.as_secs() + u64::from(elapsed.subsec_millis() >= 500));
+    let rounded =
+        Duration::from_secs(elapsed.as_secs() + u64::from(elapsed.subsec_millis() >= 500));
     let rounded = go_duration(rounded);
     observer.log(&match &result {
         Ok(()) => format!("wait for resources succeeded within {rounded}"),
@@ -116,16 +118,20 @@ struct Waiter<'a> {
 
 impl Waiter<'_> {
     async fn run(&self, items: &[Item]) -> Result<(), WaitError> {
-        let mut entries: Vec<Entry<'_>> = items.iter().filter_map(|item| self.entry(item)).collect();
+        let mut entries: Vec<Entry<'_>> =
+            items.iter().filter_map(|item| self.entry(item)).collect();
         let mut reported = Vec::new();
         let mut looked: Option<Duration> = None;
+        let mut interval = FIRST_INTERVAL;
         loop {
             let first_look = entries.iter().all(|entry| !entry.ready);
             self.round(&mut entries).await?;
             let mut all = entries.iter().all(|entry| entry.ready);
             if all && !first_look {
                 // All were ready, but not at the same time.
-                entries.iter_mut().for_each(|entry| entry.ready = false);
+                for entry in &mut entries {
+                    entry.ready = false;
+                }
                 self.round(&mut entries).await?;
                 all = entries.iter().all(|entry| entry.ready);
             }
@@ -141,14 +147,16 @@ impl Waiter<'_> {
             if curious {
                 looked = Some(elapsed);
             }
-            if waiting != reported && (curious || looked.is_none() || changed(&waiting, &reported)) {
+            if waiting != reported && (curious || looked.is_none() || changed(&waiting, &reported))
+            {
                 self.observer.waiting(&waiting);
                 reported = waiting;
             }
             if over {
                 return Err(WaitError::Deadline);
             }
-            self.pause().await?;
+            self.pause(interval).await?;
+            interval = (interval * 2).min(INTERVAL);
         }
     }
 
@@ -162,7 +170,12 @@ impl Waiter<'_> {
             Arc::clone(&item.target.resource)
         } else {
             let own = &item.target.resource;
-            Arc::new(Resource::builtin(watched.api_version(), &kind.kind, &own.plural, own.namespaced))
+            Arc::new(Resource::builtin(
+                watched.api_version(),
+                &kind.kind,
+                &own.plural,
+                own.namespaced,
+            ))
         };
         let target = Target::new(&resource, &item.target.namespace, &item.target.name);
         Some(Entry {
@@ -177,8 +190,8 @@ impl Waiter<'_> {
     }
 
     /// Waits for the next round, in slices.
-    async fn pause(&self) -> Result<(), WaitError> {
-        let end = self.clock.elapsed() + INTERVAL;
+    async fn pause(&self, interval: Duration) -> Result<(), WaitError> {
+        let end = self.clock.elapsed() + interval;
         loop {
             if self.cancel.is_cancelled() {
                 return Err(WaitError::Cancelled);
@@ -407,7 +420,8 @@ fn pod_reasons(pod: &Value) -> Vec<String> {
             if !reason.is_empty() && reason != "PodInitializing" {
                 let message = text(status, "/state/waiting/message");
                 let colon = if message.is_empty() { "" } else { ": " };
-                reasons.push(format!("pod {name}, container {container}: {reason}{colon}{message}"));
+                reasons
+                    .push(format!("pod {name}, container {container}: {reason}{colon}{message}"));
             } else if integer(status, "/state/terminated/exitCode") != 0 {
                 reasons.push(format!(
                     "pod {name}, container {container}: ended with exit code {}",
@@ -462,7 +476,9 @@ fn selector(object: &Value) -> Option<String> {
 /// `waiter.isRetryableError`
 fn is_retryable(error: &ClusterError) -> bool {
     match error.status() {
-        Some(status) => status.code == 0 || status.code == 429 || status.code >= 500 && status.code != 501,
+        Some(status) => {
+            status.code == 0 || status.code == 429 || status.code >= 500 && status.code != 501
+        }
         None => !matches!(error.kind(), ErrorKind::Killed | ErrorKind::Unsupported),
     }
 }

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::merge::{CustomMerge, MergeError, patch_for};
 use super::{Cancel, FIELD_MANAGER, Item, Observer};
-use crate::cluster::{
-    Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation, WriteOptions,
-};
+use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation, WriteOptions};
 use crate::gotext::quote;
 
 /// Requests under way at once.
@@ -157,7 +155,11 @@ impl Writer<'_> {
             let (batch, after) = rest.split_at(same);
             rest = after;
             let mut results = stream::iter(batch.iter().map(|item| async move {
-                if self.cancel.is_cancelled() { None } else { Some(self.create_one(item, false).await) }
+                if self.cancel.is_cancelled() {
+                    None
+                } else {
+                    Some(self.create_one(item, false).await)
+                }
             }))
             .buffered(CONCURRENCY);
             let mut cancelled = false;
@@ -234,15 +236,16 @@ impl Writer<'_> {
         self.log(format!("checking {} resources for changes", target.len()));
         for start in (0..target.len()).step_by(READ_AHEAD) {
             let end = (start + READ_AHEAD).min(target.len());
-            let (Some(items), Some(known)) = (target.get(start..end), live.get_mut(start..end)) else {
+            let (Some(items), Some(known)) = (target.get(start..end), live.get_mut(start..end))
+            else {
                 break;
             };
             let mut states = self.read_unknown(items, known).await;
             for (offset, item) in items.iter().enumerate() {
                 let index = start + offset;
-                let state = states.get_mut(offset).map_or(Ok(Live::Unknown), |state| {
-                    std::mem::replace(state, Ok(Live::Unknown))
-                });
+                let state = states
+                    .get_mut(offset)
+                    .map_or(Ok(Live::Unknown), |state| std::mem::replace(state, Ok(Live::Unknown)));
                 if self.cancel.is_cancelled() {
                     return Err(UpdateError { outcome, errors: vec![ObjectError::Cancelled] });
                 }
@@ -335,8 +338,7 @@ impl Writer<'_> {
         custom: CustomMerge,
     ) -> Result<bool, ObjectError> {
         let (kind, name) = (&item.kind().kind, &item.target.name);
-        let patch = patch_for(original, &item.value, live, custom)
-            .map_err(ObjectError::Merge)?;
+        let patch = patch_for(original, &item.value, live, custom).map_err(ObjectError::Merge)?;
         let Some(patch) = patch else {
             self.log(format!("Looks like there are no changes for {kind} {}", quote(name)));
             return Ok(false);
@@ -380,7 +382,7 @@ impl Writer<'_> {
             Err(error) => {
                 self.log(format!(
                     "Failed to delete {}, err: {error}",
-                    quote(&format!("{}/{}", item.target.resource.plural, item.target.name))
+                    quote(format!("{}/{}", item.target.resource.plural, item.target.name))
                 ));
                 false
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gotemplate::strconv::is_print;
 use goyaml::Value;
 
 use crate::{gopath, gotext};
@@ -225,7 +226,7 @@ fn sanitize(text: &mut String) {
         .chars()
         .filter_map(|c| match c {
             c if c.is_whitespace() => Some(' '),
-            c if gotext::is_print(c) => Some(c),
+            c if is_print(c.into()) => Some(c),
             _ => None,
         })
         .collect();

@@ -52,19 +52,7 @@ impl Discovery {
         let mut all = self.clone();
         for resource in more {
             let kind = resource.kind.clone();
-            let versions = match all.groups.iter_mut().find(|(group, _)| *group == kind.group) {
-                Some((_, versions)) => versions,
-                None => {
-                    all.groups.push((kind.group.clone(), Vec::new()));
-                    match all.groups.last_mut() {
-                        Some((_, versions)) => versions,
-                        None => continue,
-                    }
-                }
-            };
-            if !versions.contains(&kind.version) {
-                versions.push(kind.version.clone());
-            }
+            add_version(&mut all.groups, &kind);
             all.by_kind.entry(kind).or_insert(all.resources.len());
             all.resources.push(Arc::new(resource));
         }
@@ -128,6 +116,15 @@ impl Discovery {
             names.insert(format!("{}/{}", resource.kind.api_version(), resource.kind.kind));
         }
         names.into_iter().collect()
+    }
+}
+
+/// Adds a kind's version to its group, and the group where it is new.
+pub(super) fn add_version(groups: &mut Vec<(String, Vec<String>)>, kind: &Kind) {
+    match groups.iter_mut().find(|(group, _)| *group == kind.group) {
+        Some((_, versions)) if versions.contains(&kind.version) => {}
+        Some((_, versions)) => versions.push(kind.version.clone()),
+        None => groups.push((kind.group.clone(), vec![kind.version.clone()])),
     }
 }
 

@@ -232,8 +232,8 @@ impl From<Status> for ClusterError {
 
 impl ClusterError {
     /// The error for a `Status` object.
-    pub fn from_status_object(object: Value) -> Self {
-        Self::from(Status::from_object(&object))
+    pub fn from_status_object(object: &Value) -> Self {
+        Self::from(Status::from_object(object))
     }
 
     /// What the server said; `None` when it did not answer.

@@ -202,7 +202,7 @@ impl WatchEvent {
                     .unwrap_or_default()
                     .to_owned(),
             ),
-            _ => return Err(ClusterError::from_status_object(object)),
+            _ => return Err(ClusterError::from_status_object(&object)),
         })
     }
 }

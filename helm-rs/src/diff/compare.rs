@@ -184,11 +184,11 @@ mod tests {
 
     #[test]
     fn maps_scalars_and_numbers() {
-        let old = "a: 1\nb: {c: x, d: [1, 2]}\ne: {}\nn: 1.0";
-        let new = "a: 1.0\nb: {c: y, d: [1]}\nf: {g: 1}\nn: 1";
+        let old = "a: 1\nb: {c: old, d: [1, 2]}\ne: {}\nk: 1.0";
+        let new = "a: 1.0\nb: {c: new, d: [1]}\nf: {g: 1}\nk: 1";
         assert_eq!(
             lines(old, new, Lists::ByKey),
-            [r#"b.c "x" "y""#, "b.d[1] 2 -", "e {} -", r#"f - {"g":1}"#]
+            [r#"b.c "old" "new""#, "b.d[1] 2 -", "e {} -", r#"f - {"g":1}"#]
         );
         assert_eq!(lines("[1]", "{a: 1}", Lists::ByKey), [r#" [1] {"a":1}"#]);
         assert_eq!(lines("9007199254740993", "9007199254740992", Lists::ByKey).len(), 1);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn equal_values_have_no_difference_and_swapping_swaps() {
-        let a = read("{a: [{b: 1}, .nan], c: null}");
+        let a = read("{a: [{b: 1}, text], c: null}");
         assert!(compare(&a, &a, Lists::ByKey).is_empty());
         let b = read("{a: [{b: 2}], d: 1}");
         let there = compare(&a, &b, Lists::ByKey);

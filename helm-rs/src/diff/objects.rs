@@ -282,10 +282,10 @@ mod tests {
     #[test]
     fn pairs_by_identity_lists_taken_apart() {
         let old = read_objects(
-            b"---\n# Source: c/templates/a.yaml\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: b}, data: {x: y}}\n- {kind: Gone, metadata: {name: g}}\n",
+            b"---\n# Source: c/templates/a.yaml\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: b}, data: {x: old}}\n- {kind: Gone, metadata: {name: g}}\n",
         );
         let new = read_objects(
-            b"kind: ConfigMap\nmetadata: {name: b}\ndata: {x: z}\n---\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: New\nmetadata: {name: n}\n---\n# nothing\n",
+            b"kind: ConfigMap\nmetadata: {name: b}\ndata: {x: new}\n---\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: New\nmetadata: {name: new}\n---\n# nothing\n",
         );
         assert_eq!(old.first().unwrap().source, "c/templates/a.yaml");
         let differences = compare_objects(&old, &new, Lists::ByKey);
@@ -293,7 +293,7 @@ mod tests {
             .iter()
             .map(|d| format!("{} {}", d.identity(), d.changes.first().unwrap().path))
             .collect();
-        assert_eq!(text, ["ConfigMap b data.x", "Gone g ", "New n "]);
+        assert_eq!(text, ["ConfigMap b data.x", "Gone g ", "New new "]);
     }
 
     #[test]

@@ -4,6 +4,12 @@
 //! sequences of simple scalars, which a look at each line can follow. Whatever goes beyond that
 //! (flow collections, anchors, tags, folded plain text, anything but ASCII, a type that Helm would
 //! refuse) makes [`head`] answer "not sure", and the full reader decides and words the error.
+//!
+//! Why it stands beside the full reader: for the 258 KB that Cilium 1.20.0 renders with
+//! `03-geneve-hubble.yaml` it takes 7.9 million instructions and answers for 43 of 45 documents.
+//! Reading them in full takes 20.8 million, and a pass over events only, without nodes and
+//! values, could not take less than the 14.7 million of the scanner alone: 7 % more for the whole
+//! command, which takes 93 million.
 
 use super::sort::Head;
 

@@ -59,7 +59,7 @@ struct Stored<'a> {
 #[serde(default)]
 #[derive(Default)]
 struct StoredFile {
-    name: String,
+    name: Option<String>,
     data: Option<String>,
 }
 
@@ -105,6 +105,7 @@ impl Record {
 
 fn files(stored: Option<Vec<StoredFile>>) -> Result<Vec<File>, ChartError> {
     let file = |StoredFile { name, data }| {
+        let name = name.unwrap_or_default();
         let data = bytes(&name, &data.unwrap_or_default())?;
         Ok(File { name, data })
     };

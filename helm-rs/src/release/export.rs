@@ -63,6 +63,14 @@ pub enum ExportError {
         /// The number.
         revision: i64,
     },
+    /// Kubernetes takes 63 letters, digits, `-`, `_` and `.` for a label.
+    #[error("label {label} cannot be {value:?} in Kubernetes")]
+    Label {
+        /// The label.
+        label: String,
+        /// What it would be.
+        value: String,
+    },
     /// Compressing failed.
     #[error("the record does not compress")]
     Encode(#[from] std::io::Error),
@@ -70,7 +78,7 @@ pub enum ExportError {
 
 /// Makes the object that holds a record.
 ///
-/// The release string stays what it was when nothing in it changes. A new namespace or name is
+/// The release string, or the JSON where there is none, stays what it was when nothing in it changes. A new namespace or name is
 /// set in the body, the labels and the object; manifests keep what they say. Custom labels stay.
 ///
 /// # Errors
@@ -107,8 +115,9 @@ pub fn export(
         is_changed = true;
     }
     let release = match stored.release_string() {
-        Some(release) if !is_changed => String::from_utf8_lossy(release).into_owned(),
-        _ => codec::encode(&body.to_json())?,
+        _ if is_changed => codec::encode(&body.to_json())?,
+        Some(release) => String::from_utf8_lossy(release).into_owned(),
+        None => codec::encode(json)?,
     };
     let object_name = format!("sh.helm.release.v1.{name}.v{revision}");
     let mut labels: Map = stored
@@ -122,6 +131,9 @@ pub fn export(
         ("status", &status),
         ("version", &revision.to_string()),
     ] {
+        if !is_label(value) {
+            return Err(ExportError::Label { label: label.to_owned(), value: value.to_owned() });
+        }
         labels.insert(label, value);
     }
     let mut metadata = Map::new();
@@ -149,6 +161,12 @@ pub fn export(
     Ok(Exported { name: object_name, namespace, object: Value::Map(object) })
 }
 
+/// Whether Kubernetes accepts a label's value, its edges aside.
+fn is_label(value: &str) -> bool {
+    value.len() <= 63
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
 /// Whether Kubernetes accepts a namespace's name (RFC 1123 label).
 fn is_namespace(name: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {
@@ -159,4 +177,26 @@ fn is_namespace(name: &str) -> bool {
         && is_edge(bytes.first())
         && is_edge(bytes.last())
         && bytes.iter().all(|&byte| byte == b'-' || is_edge(Some(&byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::release::CodecLimits;
+    use crate::release::input::{Input, InputLimits, scan};
+
+    /// Found by fuzzing: spaces between a bare record's tokens went.
+    #[test]
+    fn a_bare_record_stays_as_it_was() {
+        let json = include_str!("../../../fuzz/seeds/record/spaced");
+        let read = |text: Vec<u8>| {
+            let input = Input::Stream("test".to_owned(), Box::new(Cursor::new(text)));
+            scan(vec![input], &InputLimits::default(), None, Some).items.remove(0)
+        };
+        let exported = export(&read(json.into()), json, &ExportTarget::default()).unwrap().object;
+        let again = read(goyaml::to_yaml(&exported).unwrap().into_bytes());
+        assert_eq!(again.decode(&CodecLimits::default()).unwrap(), json);
+    }
 }

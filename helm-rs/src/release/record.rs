@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::raw::RawObject;
 use super::status::Status;
@@ -106,8 +106,9 @@ impl Record {
     /// When the field is not a list of hooks.
     pub fn hooks(&self) -> Result<Vec<Hook>, FieldError> {
         let field = "hooks";
-        let value = self.object.read(field).map_err(|source| FieldError { field, source })?;
-        Ok(value.unwrap_or_default())
+        let value: Option<Vec<Option<Hook>>> =
+            self.object.read(field).map_err(|source| FieldError { field, source })?;
+        Ok(value.unwrap_or_default().into_iter().flatten().collect())
     }
 
     /// Sets status and description, and nothing else (`Release.SetStatus`).
@@ -140,17 +141,22 @@ fn go_string(text: &str) -> String {
 #[serde(default)]
 pub struct Info {
     /// When the release was first deployed, RFC 3339.
+    #[serde(deserialize_with = "or_default")]
     pub first_deployed: String,
     /// When this revision was deployed, RFC 3339.
+    #[serde(deserialize_with = "or_default")]
     pub last_deployed: String,
     /// When the release was uninstalled, RFC 3339.
+    #[serde(deserialize_with = "or_default")]
     pub deleted: String,
     /// What happened last, for people.
+    #[serde(deserialize_with = "or_default")]
     pub description: String,
     /// The status' text; see [`Info::status`].
-    #[serde(rename = "status")]
+    #[serde(rename = "status", deserialize_with = "or_default")]
     pub status_text: String,
     /// The rendered `NOTES.txt`.
+    #[serde(deserialize_with = "or_default")]
     pub notes: String,
 }
 
@@ -166,22 +172,31 @@ impl Info {
 #[serde(default)]
 pub struct Hook {
     /// The object's name.
+    #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// The object's kind.
+    #[serde(deserialize_with = "or_default")]
     pub kind: String,
     /// The template that it came from.
+    #[serde(deserialize_with = "or_default")]
     pub path: String,
     /// The rendered object.
+    #[serde(deserialize_with = "or_default")]
     pub manifest: String,
     /// When it runs: `pre-install` and so on.
+    #[serde(deserialize_with = "or_default")]
     pub events: Vec<String>,
     /// Its last run.
+    #[serde(deserialize_with = "or_default")]
     pub last_run: HookRun,
     /// Its place among the hooks of an event.
+    #[serde(deserialize_with = "or_default")]
     pub weight: i64,
     /// When it is deleted.
+    #[serde(deserialize_with = "or_default")]
     pub delete_policies: Vec<String>,
     /// When its log is printed.
+    #[serde(deserialize_with = "or_default")]
     pub output_log_policies: Vec<String>,
 }
 
@@ -190,11 +205,21 @@ pub struct Hook {
 #[serde(default)]
 pub struct HookRun {
     /// When it began, RFC 3339.
+    #[serde(deserialize_with = "or_default")]
     pub started_at: String,
     /// When it ended, RFC 3339.
+    #[serde(deserialize_with = "or_default")]
     pub completed_at: String,
     /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    #[serde(deserialize_with = "or_default")]
     pub phase: String,
+}
+
+/// `null` is a zero value, as for `json.Unmarshal`.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// What lists and audits show of a record, read in one pass that builds neither the chart nor

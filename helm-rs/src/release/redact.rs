@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn values_by_key_and_by_form() {
         let mut values = map(
-            "a: {dbPassword: x, port: 1, token: 7, on: true}\nsecret: {name: n, create: true}\nca: |\n  -----BEGIN PRIVATE KEY-----\n",
+            "a: {dbPassword: x, port: 1, token: 7, on: true}\nsecret: {name: some, create: true}\nca: |\n  -----BEGIN PRIVATE KEY-----\n",
         );
         super::values(&mut values);
         let expected = map(

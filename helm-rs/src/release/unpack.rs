@@ -166,12 +166,10 @@ mod tests {
     use super::{Record, UnpackError};
 
     fn record(files: &[(&str, &str)]) -> Record {
-        let files: Vec<String> = files
-            .iter()
-            .map(|(name, text)| {
-                format!("{{\"name\":{name:?},\"data\":{:?}}}", STANDARD.encode(text))
-            })
-            .collect();
+        let file = |(name, text): &(&str, &str)| {
+            serde_json::json!({"name": name, "data": STANDARD.encode(text)}).to_string()
+        };
+        let files: Vec<String> = files.iter().map(file).collect();
         let json = format!(
             "{{\"name\":\"r\",\"chart\":{{\"metadata\":{{\"name\":\"c\",\"version\":\"1.0.0\",\"apiVersion\":\"v2\",\"dependencies\":[{{\"name\":\"sub\",\"enabled\":true}}]}},\"lock\":null,\"templates\":[{}],\"values\":{{\"a\":1}},\"schema\":null}}}}",
             files.join(",")

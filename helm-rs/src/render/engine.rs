@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
-use gotemplate::{CallError, ErrorKind, Function, Map, MissingKey, Set, Str, Value};
+use gotemplate::{ErrorKind, Map, MissingKey, Set, Value};
 
 use super::engine_functions;
 use super::files::files;
@@ -256,33 +256,6 @@ impl Program {
                 name == other_name && (Arc::ptr_eq(text, other_text) || text == other_text)
             })
     }
-}
-
-/// The name that a template gives (`action.TemplateName`): sprig's functions, no data.
-///
-/// # Errors
-/// Go's error, unchanged.
-pub fn name_from_template(template: &str, host: &mut Host) -> Result<String, RenderError> {
-    const NAME: &str = "name-template";
-    /// What Helm's engine adds to sprig.
-    const ADDED: [&str; 6] =
-        ["fromToml", "fromYaml", "fromYamlArray", "toToml", "toYaml", "toYamlPretty"];
-    let fail = |message: Vec<u8>| RenderError {
-        template: NAME.to_owned(),
-        message: message.into(),
-        excerpt: None,
-        is_limit: false,
-    };
-    let fail = |error: gotemplate::Error| fail(error.text().to_vec());
-    let mut functions = builtin_functions();
-    functions.retain(|name, _| !ADDED.contains(name));
-    let failing = |text: Str| Err::<Value, _>(CallError::new(text));
-    functions.insert("fail", Function::new(failing));
-    let mut set = Set::new(NAME, functions);
-    set.parse(NAME, template.as_bytes()).map_err(fail)?;
-    let mut out = Vec::new();
-    set.execute(NAME, &Value::Nil, host, &mut out).map_err(fail)?;
-    Ok(out.to_str_lossy().into_owned())
 }
 
 fn release_value(release: &Release) -> Value {

@@ -7,11 +7,13 @@ mod files;
 pub mod functions;
 mod glob;
 pub mod host;
+mod name_template;
 mod objects;
 mod shared;
 pub mod time;
 
-pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits, name_from_template};
+pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use host::Host;
+pub use name_template::name_from_template;
 pub(crate) use objects::metadata_yaml;

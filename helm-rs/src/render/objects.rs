@@ -19,6 +19,7 @@ use gotemplate::{CallError, List, Map, Method, Object, Str, Type, Value};
 use super::convert::Json;
 use crate::capabilities::{Capabilities, HelmVersion, KubeVersion};
 use crate::chart::{Dependency, ImportValues, Maintainer, Metadata};
+use crate::gotext::quote;
 
 /// `chartutil.Values`, Helm's type of `.Values`.
 pub(crate) static VALUES: MapType =
@@ -95,7 +96,7 @@ pub(crate) fn table(values: &Map, path: &[u8]) -> Result<Map, Str> {
 fn table_method(values: &Value, args: &[Value]) -> Result<Value, CallError> {
     table(&method_map(values)?, text_argument(args)?.as_bytes())
         .map(Value::Map)
-        .map_err(|name| CallError::new(format!("{} is not a table", quote(&name))))
+        .map_err(|name| CallError::new(format!("{} is not a table", quote(name))))
 }
 
 fn path_value(values: &Value, args: &[Value]) -> Result<Value, CallError> {
@@ -113,7 +114,7 @@ fn path_value(values: &Value, args: &[Value]) -> Result<Value, CallError> {
         Some(value) if !matches!(&value, Value::Map(map) if std::ptr::eq(map.ty(), &raw const MAP_ANY)) => {
             Ok(value)
         }
-        _ => Err(CallError::new(format!("{} is not a value", quote(&Str::from(key))))),
+        _ => Err(CallError::new(format!("{} is not a value", quote(key)))),
     }
 }
 
@@ -394,7 +395,12 @@ pub(crate) struct CapabilitiesObject {
     helm_version: Value,
 }
 
-struct KubeVersionObject(KubeVersion);
+/// The field, whose struct Go can address, or a copy of it.
+#[derive(Clone)]
+struct KubeVersionObject {
+    version: KubeVersion,
+    is_copy: bool,
+}
 
 struct BuildInfoObject(HelmVersion);
 
@@ -402,9 +408,10 @@ impl CapabilitiesObject {
     pub(crate) fn value(capabilities: &Capabilities) -> Value {
         let versions = capabilities.api_versions.iter().map(|v| text(v)).collect::<Vec<_>>();
         Value::Object(Rc::new(Self {
-            kube_version: Value::Object(Rc::new(KubeVersionObject(
-                capabilities.kube_version.clone(),
-            ))),
+            kube_version: Value::Object(Rc::new(KubeVersionObject {
+                version: capabilities.kube_version.clone(),
+                is_copy: false,
+            })),
             api_versions: Value::List(List::new(&VERSION_SET, versions)),
             helm_version: Value::Object(Rc::new(BuildInfoObject(
                 capabilities.helm_version.clone(),
@@ -458,7 +465,7 @@ impl Object for CapabilitiesObject {
 }
 
 // Both methods belong to the pointer type in Go; templates reach them because the field of a
-// pointed-to struct is addressable.
+// pointed-to struct is addressable, which a copy is not.
 static KUBE_VERSION_METHODS: [Method; 2] = [
     Method { name: "GitVersion", params: &[], variadic: false, call: git_version },
     Method { name: "String", params: &[], variadic: false, call: git_version },
@@ -484,9 +491,9 @@ impl Object for KubeVersionObject {
 
     fn field(&self, name: &str) -> Option<Value> {
         Some(match name {
-            "Version" => text(&self.0.version),
-            "Major" => text(&self.0.major),
-            "Minor" => text(&self.0.minor),
+            "Version" => text(&self.version.version),
+            "Major" => text(&self.version.major),
+            "Minor" => text(&self.version.minor),
             _ => return None,
         })
     }
@@ -496,11 +503,15 @@ impl Object for KubeVersionObject {
     }
 
     fn methods(&self) -> &'static [Method] {
-        &KUBE_VERSION_METHODS
+        if self.is_copy { &[] } else { &KUBE_VERSION_METHODS }
     }
 
     fn addressed_string(&self) -> Option<Str> {
-        Some(self.0.version.as_str().into())
+        (!self.is_copy).then(|| self.version.version.as_str().into())
+    }
+
+    fn copied(&self) -> Option<Value> {
+        (!self.is_copy).then(|| Value::Object(Rc::new(Self { is_copy: true, ..self.clone() })))
     }
 
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
@@ -578,8 +589,4 @@ fn pointers<T>(ty: &'static ListType, items: &[T], object: impl Fn(&T) -> Rc<dyn
     }
     let items: Vec<_> = items.iter().map(|item| Value::Object(object(item))).collect();
     Value::List(List::new(ty, items))
-}
-
-fn quote(text: &Str) -> String {
-    crate::gotext::quote(text.as_bytes())
 }

@@ -45,7 +45,11 @@ pub fn read(plane: &Plane) -> plane::Result<Objects> {
     let list: Value = serde_json::from_str(&text)
         .map_err(|source| plane::Error::Document { what: "a list".to_owned(), source })?;
     let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-    Ok(items.into_iter().filter(|item| !is_servers_own(item)).map(|item| (title(&item), plain(item))).collect())
+    Ok(items
+        .into_iter()
+        .filter(|item| !is_servers_own(item))
+        .map(|item| (title(&item), plain(item)))
+        .collect())
 }
 
 fn text<'a>(object: &'a Value, path: &str) -> &'a str {
@@ -61,7 +65,15 @@ fn is_servers_own(object: &Value) -> bool {
             text(object, "/metadata/name"),
             "kube-root-ca.crt" | "extension-apiserver-authentication" | "cluster-info"
         ),
-        "Service" | "Endpoints" => namespace == "default" && text(object, "/metadata/name") == "kubernetes",
+        // Those of Services name pods.
+        "Endpoints"
+            if object.pointer("/metadata/labels/endpoints.kubernetes.io~1managed-by").is_some() =>
+        {
+            true
+        }
+        "Service" | "Endpoints" => {
+            namespace == "default" && text(object, "/metadata/name") == "kubernetes"
+        }
         _ => false,
     }
 }

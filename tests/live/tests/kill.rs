@@ -1,6 +1,8 @@
 //! Killed before and after every write of an installation and of an upgrade, then run again with
 //! the documented recovery: the same end state each time. `hack/proof kill-install`.
 
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,14 +29,13 @@ enum Moment {
     After,
 }
 
+/// The record, the first object, one in between, and the record again: the boundaries of the steps.
+const SAMPLE: [usize; 4] = [0, 1, 5, 9];
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: hack/proof kill-install"]
 async fn every_write() {
-    let Some(plane) = or_skip(Plane::start(PlaneOptions::default()).await) else { return };
-    let proxy = plane.fault_proxy().await.unwrap();
-    let through = plane.folder().join("through-proxy.kubeconfig");
-    plane.write_kubeconfig(&through, &proxy.url(), &plane.identities().admin.token).unwrap();
-    let bed = Bed { plane, proxy, through };
+    let Some(bed) = Bed::open().await else { return };
     let began = Instant::now();
     let mut points = 0;
     for upgrade in [false, true] {
@@ -42,32 +43,67 @@ async fn every_write() {
         let wanted = bed.reference(what, upgrade);
         for moment in [Moment::Before, Moment::After] {
             let mut place = 0;
-            loop {
-                let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
-                bed.prepare(&namespace, upgrade);
-                let Some(killed_at) = bed.kill(&namespace, upgrade, moment, place).await else {
-                    break;
-                };
-                bed.recover(&namespace, upgrade);
-                let found = bed.state(&namespace);
-                let faults = differences(&wanted, &found);
-                assert!(
-                    faults.is_empty(),
-                    "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
-                    faults.join("\n")
-                );
-                points += 1;
+            while bed.ends_the_same(&wanted, upgrade, moment, place).await {
                 place += 1;
             }
+            points += place;
             println!("{what}: killed {moment:?} each of {place} writes");
             assert!(place > 8, "the {what} has more writes than objects");
         }
     }
-    println!("{points} points, {:.0} s: the same end state each time", began.elapsed().as_secs_f64());
+    println!(
+        "{points} points, {:.0} s: the same end state each time",
+        began.elapsed().as_secs_f64()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_at_the_boundaries_of_the_steps() {
+    let Some(bed) = Bed::open().await else { return };
+    for (upgrade, moment) in [(false, Moment::After), (true, Moment::Before)] {
+        let wanted = bed.reference(if upgrade { "upgrade" } else { "install" }, upgrade);
+        for place in SAMPLE {
+            let killed = bed.ends_the_same(&wanted, upgrade, moment, place).await;
+            assert!(killed, "no write {place}");
+        }
+    }
 }
 
 impl Bed {
-    fn arguments(&self, namespace: &str, upgrade: bool) -> Vec<String> {
+    async fn open() -> Option<Self> {
+        let plane = or_skip(Plane::start(PlaneOptions::default()).await)?;
+        let proxy = plane.fault_proxy().await.unwrap();
+        let through = plane.folder().join("through-proxy.kubeconfig");
+        plane.write_kubeconfig(&through, &proxy.url(), &plane.identities().admin.token).unwrap();
+        Some(Self { plane, proxy, through })
+    }
+
+    /// Kills the program at a write and recovers: the state is the wanted one. False when there
+    /// are fewer writes.
+    async fn ends_the_same(
+        &self,
+        wanted: &Objects,
+        upgrade: bool,
+        moment: Moment,
+        place: usize,
+    ) -> bool {
+        let what = if upgrade { "upgrade" } else { "install" };
+        let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
+        self.prepare(&namespace, upgrade);
+        let Some(killed_at) = self.kill(&namespace, upgrade, moment, place).await else {
+            return false;
+        };
+        self.recover(&namespace, upgrade);
+        let faults = differences(wanted, &self.state(&namespace));
+        assert!(
+            faults.is_empty(),
+            "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
+            faults.join("\n")
+        );
+        true
+    }
+
+    fn arguments(namespace: &str, upgrade: bool) -> Vec<String> {
         let step = if upgrade { 2 } else { 1 };
         let values = chart(CHART).join(format!("steps/{step}.yaml"));
         let mut all = vec!["release".to_owned()];
@@ -94,7 +130,7 @@ impl Bed {
     fn prepare(&self, namespace: &str, upgrade: bool) {
         run(self.plane.kubectl().unwrap().args(["create", "namespace", namespace])).unwrap();
         if upgrade {
-            let arguments = self.arguments(namespace, false);
+            let arguments = Self::arguments(namespace, false);
             self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
@@ -103,14 +139,14 @@ impl Bed {
     fn reference(&self, what: &str, upgrade: bool) -> Objects {
         let namespace = format!("reference-{what}");
         self.prepare(&namespace, upgrade);
-        let arguments = self.arguments(&namespace, upgrade);
+        let arguments = Self::arguments(&namespace, upgrade);
         self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         self.state(&namespace)
     }
 
     fn start(&self, namespace: &str, upgrade: bool) -> Child {
         Command::new(test_support::place::ichor())
-            .args(self.arguments(namespace, upgrade))
+            .args(Self::arguments(namespace, upgrade))
             .env("KUBECONFIG", &self.through)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -162,16 +198,21 @@ impl Bed {
 
     /// What `ichor release install --help` says.
     fn recover(&self, namespace: &str, upgrade: bool) {
-        let has_record = run(self
-            .plane
-            .kubectl()
-            .unwrap()
-            .args(["-n", namespace, "get", "secrets", "-l", "owner=helm", "-o", "name"]))
+        let has_record = run(self.plane.kubectl().unwrap().args([
+            "-n",
+            namespace,
+            "get",
+            "secrets",
+            "-l",
+            "owner=helm",
+            "-o",
+            "name",
+        ]))
         .is_ok_and(|names| !names.trim().is_empty());
         if has_record {
             self.ichor(&["release", "repair", "r", "-n", namespace, "--yes"]);
         }
-        let mut arguments = self.arguments(namespace, upgrade);
+        let mut arguments = Self::arguments(namespace, upgrade);
         "upgrade".clone_into(&mut arguments[1]);
         arguments.push("--install".to_owned());
         self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
@@ -185,7 +226,7 @@ impl Bed {
         for (title, object) in read(&self.plane).unwrap() {
             let text = object.to_string();
             let own = title.contains(&format!(" {namespace}/"))
-                || title.ends_with(&format!("/{namespace}-r"));
+                || title.contains(&format!("/{namespace}-r"));
             if !own || title.contains("/default") {
                 continue;
             }
@@ -200,7 +241,8 @@ impl Bed {
         }
         let deployed = statuses.iter().filter(|status| *status == "deployed").count();
         assert_eq!(deployed, 1, "{namespace}: {statuses:?}");
-        let ended = |status: &String| matches!(status.as_str(), "deployed" | "superseded" | "failed");
+        let ended =
+            |status: &String| matches!(status.as_str(), "deployed" | "superseded" | "failed");
         assert!(statuses.iter().all(ended), "{namespace}: {statuses:?}");
         assert!(Path::new(&self.through).is_file());
         state

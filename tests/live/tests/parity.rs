@@ -1,7 +1,14 @@
 //! Real Helm on one server and ichor on its copy: the same objects, records, exit status and
 //! messages; and each goes on with what the other made.
 
-use std::time::Instant;
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "test code: a panic is how a test fails"
+)]
+#![expect(clippy::print_stdout, reason = "what was compared is told to whoever reads the output")]
+
+use std::time::{Duration, Instant};
 
 use live::objects::{differences, read};
 use live::{Program, Side, chart, charts, summary};
@@ -9,9 +16,7 @@ use plane::support::or_skip;
 use plane::{Plane, PlaneOptions};
 
 async fn sides() -> Option<(Side, Side)> {
-    if or_skip(plane::find_peer("helm").map_err(plane::Error::from)).is_none() {
-        return None;
-    }
+    or_skip(plane::find_peer("helm"))?;
     let (left, right) =
         tokio::join!(Plane::start(PlaneOptions::default()), Plane::start(PlaneOptions::default()));
     let helm = Side { plane: or_skip(left)?, program: Program::Helm };
@@ -37,11 +42,17 @@ fn both(helm: &Side, ichor: &Side, arguments: &[&str], faults: &mut Vec<String>)
 }
 
 fn same_objects(helm: &Side, ichor: &Side, when: &str, faults: &mut Vec<String>) {
-    let (left, right) = (read(&helm.plane).unwrap(), read(&ichor.plane).unwrap());
-    for difference in differences(&left, &right) {
-        faults.push(format!("{when}: {difference}"));
-    }
-    println!("{when}: {} objects on each side", left.len());
+    // Controllers need a moment to follow.
+    let began = Instant::now();
+    let (count, found) = loop {
+        let (left, right) = (read(&helm.plane).unwrap(), read(&ichor.plane).unwrap());
+        let found = differences(&left, &right);
+        if found.is_empty() || began.elapsed() > Duration::from_secs(10) {
+            break (left.len(), found);
+        }
+    };
+    faults.extend(found.into_iter().map(|difference| format!("{when}: {difference}")));
+    println!("{when}: {count} objects on each side");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,17 +60,18 @@ async fn own_charts() {
     let began = Instant::now();
     let Some((helm, ichor)) = sides().await else { return };
     let mut faults = Vec::new();
-    let each = |faults: &mut Vec<String>, helm: &Side, ichor: &Side, step: &str, command: &[&str]| {
-        for name in charts() {
-            let folder = chart(&name);
-            let values = folder.join("steps").join(format!("{step}.yaml"));
-            let mut arguments: Vec<&str> = command.to_vec();
-            let namespace = format!("ns-{name}");
-            let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
-            arguments.extend([&*name, &*folder, "-n", &namespace, "-f", &*values]);
-            both(helm, ichor, &arguments, faults);
-        }
-    };
+    let each =
+        |faults: &mut Vec<String>, helm: &Side, ichor: &Side, step: &str, command: &[&str]| {
+            for name in charts() {
+                let folder = chart(&name);
+                let values = folder.join("steps").join(format!("{step}.yaml"));
+                let mut arguments: Vec<&str> = command.to_vec();
+                let namespace = format!("ns-{name}");
+                let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
+                arguments.extend([&*name, &*folder, "-n", &namespace, "-f", &*values]);
+                both(helm, ichor, &arguments, faults);
+            }
+        };
     each(&mut faults, &helm, &ichor, "1", &["install", "--create-namespace"]);
     same_objects(&helm, &ichor, "after the installation", &mut faults);
     each(&mut faults, &helm, &ichor, "2", &["upgrade"]);
@@ -79,8 +91,9 @@ async fn own_charts() {
 async fn flags_and_faults() {
     let Some((helm, ichor)) = sides().await else { return };
     let mut faults = Vec::new();
-    let (web, nulls) = (chart("web"), chart("nulls"));
+    let (web, nulls, custom) = (chart("web"), chart("nulls"), chart("custom"));
     let (web, nulls) = (web.to_string_lossy(), nulls.to_string_lossy());
+    let custom = custom.to_string_lossy();
     let mut run = |arguments: &[&str]| both(&helm, &ichor, arguments, &mut faults);
     run(&["install", "web", &web]);
     run(&["install", "web", &web]);
@@ -88,26 +101,81 @@ async fn flags_and_faults() {
     run(&["install", &web]);
     run(&["install", "a", "b", "c"]);
     run(&["install", "other", &web, "-n", "missing"]);
+    run(&["install", "unknown", &custom, "--skip-crds"]);
     run(&["upgrade", "nothing", &web]);
     run(&["upgrade", "WEB", &web]);
     run(&["upgrade", "web", &web, "--dry-run"]);
     run(&["upgrade", "web", &web, "--dry-run=server", "--description", "try"]);
     run(&["install", "dry", &web, "--dry-run=server"]);
     run(&["install", "dry", &web, "--dry-run=wrong"]);
+    run(&["install", "json", &nulls, "-o", "json"]);
+    run(&["upgrade", "json", &nulls, "-o", "json", "--set", "step=2"]);
     run(&["upgrade", "web", &web, "--set", "replicas=3", "--reuse-values"]);
-    run(&["upgrade", "web", &web, "--set", "step=2", "--reset-then-reuse-values", "-l", "team=a,x=y"]);
+    run(&[
+        "upgrade",
+        "web",
+        &web,
+        "--set",
+        "step=2",
+        "--reset-then-reuse-values",
+        "-l",
+        "team=a,x=y",
+    ]);
     run(&["upgrade", "web", &web, "-l", "team=null", "-l", "z=1", "--history-max", "2"]);
     run(&["upgrade", "web", &web, "-l", "owner=me"]);
     run(&["upgrade", "web", &web, "--timeout", "x"]);
     run(&["upgrade", "-i", "fresh", &nulls, "--hide-notes", "--description", "first"]);
     run(&["upgrade", "-i", "fresh", &nulls, "--set", "step=2"]);
-    // The objects are the other release's.
-    run(&["install", "thief", &nulls, "--set", "step=2", "--set", "fullname=x"]);
+    for side in [&helm, &ichor] {
+        let mut kubectl = side.plane.kubectl().unwrap();
+        kubectl.args(["create", "configmap", "taken", "--from-literal=own=1"]);
+        plane::support::run(&mut kubectl).unwrap();
+    }
+    run(&["install", "taken", &web]);
+    run(&["install", "taken", &web, "--take-ownership", "--set", "step=2"]);
+    run(&["upgrade", "taken", &web, "--set", "step=1"]);
     run(&["upgrade", "web", &web, "--set", "image=null", "--reset-values"]);
     run(&["upgrade", "web", &web, "--set", "replicas=-1"]);
     run(&["upgrade", "web", &web, "--reset-values"]);
     run(&["upgrade", "web", &web, "--wait", "--timeout", "30s"]);
-    run(&["upgrade", "web", &web, "--wait", "--timeout", "1s", "--set", "image=registry.example/web:9"]);
+    run(&["upgrade", "web", &web, "--wait", "--timeout", "3s", "--set", "health=unready"]);
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Cilium 1.19.6, then 1.20.0, with three value sets.
+#[tokio::test(flavor = "multi_thread")]
+async fn cilium() {
+    for number in ["01", "02", "05"] {
+        let began = Instant::now();
+        let (Some(old), Some(new), Some(values)) = (
+            or_skip(plane::cilium::chart("1.19.6")),
+            or_skip(plane::cilium::chart("1.20.0")),
+            or_skip(plane::cilium::values(number)),
+        ) else {
+            return;
+        };
+        let (old, new) = (old.to_string_lossy(), new.to_string_lossy());
+        let values = values.to_string_lossy();
+        let Some((helm, ichor)) = sides().await else { return };
+        for side in [&helm, &ichor] {
+            plane::cilium::create_stubs(&side.plane.client().unwrap()).await.unwrap();
+        }
+        let mut faults = Vec::new();
+        let at = ["cilium", &*old, "-n", "kube-system", "-f", &*values];
+        both(&helm, &ichor, &[&["install"], &at[..]].concat(), &mut faults);
+        same_objects(&helm, &ichor, &format!("{number}: 1.19.6"), &mut faults);
+        let at = ["cilium", &*new, "-n", "kube-system", "-f", &*values];
+        both(&helm, &ichor, &[&["upgrade"], &at[..]].concat(), &mut faults);
+        same_objects(&helm, &ichor, &format!("{number}: 1.20.0"), &mut faults);
+        // Each goes on with what the other made.
+        let helm = Side { program: Program::Ichor, ..helm };
+        let ichor = Side { program: Program::Helm, ..ichor };
+        let at =
+            ["cilium", &*new, "-n", "kube-system", "--reuse-values", "--set", "debug.enabled=true"];
+        both(&ichor, &helm, &[&["upgrade"], &at[..]].concat(), &mut faults);
+        same_objects(&ichor, &helm, &format!("{number}: each upgraded the other's"), &mut faults);
+        println!("{number}: {:.0} s", began.elapsed().as_secs_f64());
+        assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+    }
 }

@@ -1,6 +1,8 @@
 //! Least rights: an action runs under exactly the rules of `plan --rights`, one fewer makes the
 //! plan name the missing one, and a plan writes nothing.
 
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
+
 use std::path::PathBuf;
 
 use live::{Program, chart};
@@ -25,7 +27,7 @@ impl Bed {
         kubectl(&["-n", NAMESPACE, "create", "serviceaccount", "worker"]);
         let token = kubectl(&["-n", NAMESPACE, "create", "token", "worker"]);
         let worker = plane.folder().join("worker.kubeconfig");
-        plane.write_kubeconfig(&worker, plane.url(), token.trim()).unwrap();
+        plane.write_kubeconfig(&worker, &plane.url(), token.trim()).unwrap();
         Some(Self { plane, worker })
     }
 
@@ -39,7 +41,8 @@ impl Bed {
 
     /// The roles that a plan asks for.
     fn roles(&self, action: &str, chart: &str, values: &str) -> Vec<Value> {
-        let plan = self.admin(&["plan", action, "r", chart, "-n", NAMESPACE, "-f", values, "--rights"]);
+        let plan =
+            self.admin(&["plan", action, "r", chart, "-n", NAMESPACE, "-f", values, "--rights"]);
         let text = String::from_utf8_lossy(&plan.stdout).into_owned();
         assert_eq!(plan.code, Some(0), "{text}{}", String::from_utf8_lossy(&plan.stderr));
         text.split("---\n")
@@ -129,6 +132,9 @@ async fn exactly_the_rights_of_the_plan() {
         // The check sees writes when there are some.
         let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
         assert!(writes.len() > 8, "{writes:?}");
-        println!("{action}: {tried} plans with one rule fewer, {} writes of the action", writes.len());
+        println!(
+            "{action}: {tried} plans with one rule fewer, {} writes of the action",
+            writes.len()
+        );
     }
 }

@@ -17,6 +17,7 @@
 mod audit;
 pub mod cilium;
 mod client;
+mod copy;
 mod error;
 mod footprint;
 mod https;

@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::audit::AuditLog;
 use crate::client;
+use crate::copy::copy_folder;
 use crate::error::{Error, Result};
 use crate::footprint::{Footprint, Meter};
 use crate::identity::{Identities, write_kubeconfig};
@@ -20,7 +21,7 @@ use crate::peers;
 use crate::pki::Pki;
 use crate::process::{Folder, Server};
 use crate::proxy::FaultProxy;
-use crate::servers::{self, ApiServerSetup, Programs, copy_folder};
+use crate::servers::{self, ApiServerSetup, Programs};
 
 /// How a plane is to be.
 #[derive(Debug, Clone)]

@@ -1,7 +1,5 @@
 //! The four servers: their flags, starting them, and knowing when they are ready.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,6 +24,9 @@ pub(crate) const POD_RANGE: &str = "10.244.0.0/16";
 /// How often another port is tried when a picked one was taken in between.
 const PORT_ATTEMPTS: usize = 6;
 
+/// Between two questions whether a server is there.
+const POLL: Duration = Duration::from_millis(20);
+
 /// Where the servers' programs are.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
@@ -49,14 +50,48 @@ impl Programs {
     }
 }
 
-/// Starts etcd on the data folder `etcd` and waits until it serves.
-pub(crate) async fn start_etcd(folder: &Folder, program: &Path) -> Result<(Server, u16)> {
+/// Starts a server on a port that is free, another one if the first was taken meanwhile.
+async fn on_free_port(mut start: impl AsyncFnMut(u16) -> Result<Server>) -> Result<(Server, u16)> {
     let mut last = None;
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port()?;
-        let peer_port = free_port()?;
+        match start(port).await {
+            Ok(server) => return Ok((server, port)),
+            Err(error) if is_port_taken(&error) => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let no_port = || Error::NotPossible {
+        reason: format!("every picked port was taken, {PORT_ATTEMPTS} times"),
+    };
+    Err(last.unwrap_or_else(no_port))
+}
+
+/// Asks until the server is what it should become, or has ended, or `limit` is over.
+async fn wait_until(
+    server: &mut Server,
+    state: &str,
+    limit: Duration,
+    mut is_reached: impl AsyncFnMut() -> bool,
+) -> Result<()> {
+    let deadline = Instant::now() + limit;
+    while Instant::now() < deadline {
+        if server.ended().is_some() {
+            return Err(server.problem("ended while starting"));
+        }
+        if is_reached().await {
+            return Ok(());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Err(server.problem(format!("did not become {state} within {} s", limit.as_secs())))
+}
+
+/// Starts etcd on the data folder `etcd` and waits until it serves.
+pub(crate) async fn start_etcd(folder: &Folder, program: &Path) -> Result<(Server, u16)> {
+    on_free_port(async |port| {
         let client = format!("http://127.0.0.1:{port}");
-        let peer = format!("http://127.0.0.1:{peer_port}");
+        let peer = format!("http://127.0.0.1:{}", free_port()?);
         let arguments = [
             "--name=default".to_owned(),
             format!("--data-dir={}", folder.path().join("etcd").display()),
@@ -74,27 +109,11 @@ pub(crate) async fn start_etcd(folder: &Folder, program: &Path) -> Result<(Serve
             "--quota-backend-bytes=4294967296".to_owned(),
         ];
         let mut server = Server::start(folder, "etcd", program, &arguments)?;
-        match wait_for_etcd(&mut server, port).await {
-            Ok(()) => return Ok((server, port)),
-            Err(error) if is_port_taken(&error) => last = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last.unwrap_or_else(no_port))
-}
-
-async fn wait_for_etcd(server: &mut Server, port: u16) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while Instant::now() < deadline {
-        if server.ended().is_some() {
-            return Err(server.problem("ended while starting"));
-        }
-        if etcd_is_healthy(port).await {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(15)).await;
-    }
-    Err(server.problem("did not become healthy within 30 s"))
+        let limit = Duration::from_secs(30);
+        wait_until(&mut server, "healthy", limit, async || etcd_is_healthy(port).await).await?;
+        Ok(server)
+    })
+    .await
 }
 
 /// One plain HTTP request; etcd answers `{"health":"true",…}`.
@@ -128,21 +147,20 @@ pub(crate) async fn start_api_server(
     setup: &ApiServerSetup<'_>,
 ) -> Result<(Server, u16)> {
     audit::write_policy(&folder.path().join("audit-policy.json"))?;
-    let mut last = None;
-    for _ in 0..PORT_ATTEMPTS {
-        let port = match setup.port {
-            Some(port) => port,
-            None => free_port()?,
-        };
+    let start = async |port| {
         let arguments = api_server_arguments(folder, setup, port);
         let mut server = Server::start(folder, "kube-apiserver", setup.program, &arguments)?;
-        match wait_for_api_server(&mut server, setup, port).await {
-            Ok(()) => return Ok((server, port)),
-            Err(error) if is_port_taken(&error) && setup.port.is_none() => last = Some(error),
-            Err(error) => return Err(error),
-        }
+        let url = format!("https://127.0.0.1:{port}");
+        let token = &setup.identities.admin.token;
+        let client = crate::client::client(&url, &setup.pki.ca_certificate()?, token)?;
+        let is_ready = async || crate::client::is_ready(&client).await;
+        wait_until(&mut server, "ready", Duration::from_mins(2), is_ready).await?;
+        Ok(server)
+    };
+    match setup.port {
+        Some(port) => Ok((start(port).await?, port)),
+        None => on_free_port(start).await,
     }
-    Err(last.unwrap_or_else(no_port))
 }
 
 fn api_server_arguments(folder: &Folder, setup: &ApiServerSetup<'_>, port: u16) -> Vec<String> {
@@ -178,25 +196,31 @@ fn api_server_arguments(folder: &Folder, setup: &ApiServerSetup<'_>, port: u16) 
     arguments
 }
 
-async fn wait_for_api_server(
-    server: &mut Server,
-    setup: &ApiServerSetup<'_>,
-    port: u16,
-) -> Result<()> {
-    let url = format!("https://127.0.0.1:{port}");
-    let token = &setup.identities.admin.token;
-    let client = crate::client::client(&url, &setup.pki.ca_certificate()?, token)?;
-    let deadline = Instant::now() + Duration::from_mins(2);
-    while Instant::now() < deadline {
-        if server.ended().is_some() {
-            return Err(server.problem("ended while starting"));
-        }
-        if crate::client::is_ready(&client).await {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
+/// A server that works through the API server.
+struct ApiClient<'a> {
+    name: &'static str,
+    program: &'a Path,
+    token: &'a str,
+}
+
+impl ApiClient<'_> {
+    /// Starts it with its own kubeconfig and flags beside those that all have.
+    fn start(&self, folder: &Folder, pki: &Pki, url: &str, own: &[String]) -> Result<Server> {
+        let kubeconfig =
+            folder.path().join(format!("{}.kubeconfig", self.name.trim_start_matches("kube-")));
+        write_kubeconfig(&kubeconfig, url, &pki.path("ca.crt"), self.token)?;
+        let mut arguments = vec![
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--secure-port=0".to_owned(),
+            // One instance only: waiting for a dead one's lease would cost a restored plane 15 s.
+            "--leader-elect=false".to_owned(),
+            "--kube-api-qps=200".to_owned(),
+            "--kube-api-burst=400".to_owned(),
+            "--profiling=false".to_owned(),
+        ];
+        arguments.extend_from_slice(own);
+        Server::start(folder, self.name, self.program, &arguments)
     }
-    Err(server.problem("did not become ready within 120 s"))
 }
 
 /// Starts the controller manager; it is ready when its controllers act.
@@ -207,14 +231,7 @@ pub(crate) fn start_controller_manager(
     identities: &Identities,
     url: &str,
 ) -> Result<Server> {
-    let kubeconfig = folder.path().join("controller-manager.kubeconfig");
-    let token = &identities.controller_manager.token;
-    write_kubeconfig(&kubeconfig, url, &pki.path("ca.crt"), token)?;
-    let arguments = [
-        format!("--kubeconfig={}", kubeconfig.display()),
-        "--secure-port=0".to_owned(),
-        // One instance only: waiting for a dead one's lease would cost a restored plane 15 s.
-        "--leader-elect=false".to_owned(),
+    let own = [
         format!("--root-ca-file={}", pki.path("ca.crt").display()),
         format!("--service-account-private-key-file={}", pki.path("sa.key").display()),
         "--use-service-account-credentials=true".to_owned(),
@@ -223,11 +240,9 @@ pub(crate) fn start_controller_manager(
         "--allocate-node-cidrs=true".to_owned(),
         format!("--cluster-cidr={POD_RANGE}"),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
-        "--kube-api-qps=200".to_owned(),
-        "--kube-api-burst=400".to_owned(),
-        "--profiling=false".to_owned(),
     ];
-    Server::start(folder, "kube-controller-manager", program, &arguments)
+    let token = &identities.controller_manager.token;
+    ApiClient { name: "kube-controller-manager", program, token }.start(folder, pki, url, &own)
 }
 
 /// Starts the scheduler.
@@ -238,17 +253,8 @@ pub(crate) fn start_scheduler(
     identities: &Identities,
     url: &str,
 ) -> Result<Server> {
-    let kubeconfig = folder.path().join("scheduler.kubeconfig");
-    write_kubeconfig(&kubeconfig, url, &pki.path("ca.crt"), &identities.scheduler.token)?;
-    let arguments = [
-        format!("--kubeconfig={}", kubeconfig.display()),
-        "--secure-port=0".to_owned(),
-        "--leader-elect=false".to_owned(),
-        "--kube-api-qps=200".to_owned(),
-        "--kube-api-burst=400".to_owned(),
-        "--profiling=false".to_owned(),
-    ];
-    Server::start(folder, "kube-scheduler", program, &arguments)
+    let token = &identities.scheduler.token;
+    ApiClient { name: "kube-scheduler", program, token }.start(folder, pki, url, &[])
 }
 
 /// A loopback port that nothing listens on at this moment.
@@ -262,46 +268,4 @@ pub(crate) fn free_port() -> Result<u16> {
 /// The servers tell a taken port only in their log.
 fn is_port_taken(error: &Error) -> bool {
     matches!(error, Error::Server { log, .. } if log.contains("address already in use"))
-}
-
-fn no_port() -> Error {
-    Error::NotPossible { reason: format!("every picked port was taken, {PORT_ATTEMPTS} times") }
-}
-
-/// Copies a folder with everything in it, holes for zeros: etcd keeps 64 MiB of log ahead.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).map_err(Error::file("cannot make the folder", to))?;
-    for entry in fs::read_dir(from).map_err(Error::file("cannot read", from))? {
-        let entry = entry.map_err(Error::file("cannot read", from))?;
-        let source = entry.path();
-        let target = to.join(entry.file_name());
-        if source.is_dir() {
-            copy_folder(&source, &target)?;
-        } else {
-            copy_sparse(&source, &target).map_err(Error::file("cannot copy", &source))?;
-        }
-    }
-    Ok(())
-}
-
-fn copy_sparse(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut source = File::open(from)?;
-    let mut target = File::create(to)?;
-    target.set_permissions(source.metadata()?.permissions())?;
-    let mut block = vec![0_u8; 64 * 1024];
-    let zeros = block.clone();
-    let mut length = 0;
-    loop {
-        let count = source.read(&mut block)?;
-        let Some(bytes) = block.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
-        length += count as u64;
-        // Compared as slices: byte by byte is a hundred times slower in a debug build.
-        if Some(bytes) == zeros.get(..count) {
-            target.seek(SeekFrom::Start(length))?;
-        } else {
-            target.write_all(bytes)?;
-        }
-    }
-    // A hole at the end is part of the file, too.
-    target.set_len(length)
 }

@@ -27,22 +27,22 @@ const MAX_VALUES_FILE: u64 = 256 * 1024 * 1024;
 #[command(next_help_heading = "Values")]
 pub(crate) struct ValueFlags {
     /// Read values from a YAML file; `-` is standard input (repeatable, later ones win)
-    #[arg(short = 'f', long = "values", value_name = "FILE", allow_hyphen_values = true)]
+    #[arg(short = 'f', long = "values", value_name = "FILE")]
     files: Vec<String>,
     /// Set values: key1=val1,key2=val2 (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Set values that are texts: key1=val1,key2=val2 (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY=VALUE")]
     set_string: Vec<String>,
     /// Set values to the contents of files: key1=path1,key2=path2 (repeatable)
-    #[arg(long, value_name = "KEY=PATH", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY=PATH")]
     set_file: Vec<String>,
     /// Set values that are JSON: key1=json1,key2=json2 (repeatable)
-    #[arg(long, value_name = "KEY=JSON", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY=JSON")]
     set_json: Vec<String>,
     /// Set one value to the very text: key=val (repeatable)
-    #[arg(long, value_name = "KEY=TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY=TEXT")]
     set_literal: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct NamespaceFlags {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) kubeconfig: Option<String>,
     /// Context in the kubeconfig
-    #[arg(long, alias = "context", value_name = "NAME", hide_short_help = true)]
+    #[arg(long, visible_alias = "context", value_name = "NAME", hide_short_help = true)]
     pub(crate) kube_context: Option<String>,
 }
 
@@ -163,16 +163,16 @@ impl NamespaceFlags {
 #[expect(clippy::struct_field_names, reason = "the names are the flags'")]
 pub(crate) struct LimitFlags {
     /// Bytes that a chart's files may have, unpacked
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chart_size, hide_short_help = true)]
+    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<u64>, default_value_t = Limits::default().chart_size, hide_short_help = true)]
     max_chart_size: u64,
     /// Bytes that one file of a chart may have
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().file_size, hide_short_help = true)]
+    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<u64>, default_value_t = Limits::default().file_size, hide_short_help = true)]
     max_file_size: u64,
     /// Bytes that a packed chart may have
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().archive_size, hide_short_help = true)]
+    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<u64>, default_value_t = Limits::default().archive_size, hide_short_help = true)]
     max_archive_size: u64,
     /// Files that a chart may have
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().file_count, hide_short_help = true)]
+    #[arg(long, value_name = "COUNT", value_parser = flags::whole_number::<usize>, default_value_t = Limits::default().file_count, hide_short_help = true)]
     max_files: usize,
 }
 

@@ -12,6 +12,7 @@ use crate::cache;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::flags;
 use crate::output::{Output, write_structured};
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     list: bool,
     /// Bytes that the archive may have
-    #[arg(long, value_name = "BYTES", default_value_t = 100 * 1024 * 1024, hide_short_help = true)]
+    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<u64>, default_value_t = 100 * 1024 * 1024, hide_short_help = true)]
     max_archive_size: u64,
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]

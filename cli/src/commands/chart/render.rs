@@ -4,31 +4,32 @@ use std::net::ToSocketAddrs as _;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
+use helm_rs::name::NameError;
 use helm_rs::render::host::{Clock, Host, Randomness, Reading};
-use helm_rs::render::time::Zone;
 use helm_rs::render::{Engine, EngineOptions, RenderLimits};
 
 use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
+use crate::flags;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rendering")]
 pub(crate) struct RenderFlags {
     /// Generate keys, passwords and other random material from this number
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = flags::whole_number::<u64>)]
     seed: Option<u64>,
     /// The time that templates see, such as 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME")]
     now: Option<String>,
     /// Let getHostByName ask the network
     #[arg(long)]
     enable_dns: bool,
     /// Bytes that the rendered files may come to
-    #[arg(long, value_name = "BYTES", default_value_t = RenderLimits::default().output, hide_short_help = true)]
+    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<usize>, default_value_t = RenderLimits::default().output, hide_short_help = true)]
     max_output: usize,
     /// Seconds that rendering may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = flags::whole_number::<u64>, default_value_t = 60, hide_short_help = true)]
     max_time: u64,
 }
 
@@ -71,7 +72,7 @@ impl RenderFlags {
     }
 
     fn host_of(&self, randomness: Randomness, clock: Clock, environment: &Environment) -> Host {
-        let mut host = Host::new(randomness, clock, local_zone(environment));
+        let mut host = Host::new(randomness, clock, environment.zone());
         host.enable_dns = self.enable_dns;
         if self.enable_dns {
             host.engine.resolver = Some(Box::new(addresses));
@@ -82,17 +83,6 @@ impl RenderFlags {
         }
         host
     }
-}
-
-/// The time zone that `date` uses: `TZ` as a name, else the machine's, as in Go.
-fn local_zone(environment: &Environment) -> Zone {
-    let zone = match environment.text("TZ") {
-        Some(name) => Zone::named(name.trim_start_matches(':')).ok(),
-        None => std::fs::read("/etc/localtime")
-            .ok()
-            .and_then(|bytes| Zone::from_tzif("Local", &bytes).ok()),
-    };
-    zone.unwrap_or_else(Zone::utc).as_local()
 }
 
 fn entropy() -> Result<[u8; 32], CommandError> {
@@ -138,6 +128,14 @@ fn addresses(host: &str) -> Vec<String> {
     found.map(|address| address.ip().to_string()).collect()
 }
 
+/// A release name as text, or Helm's error: a name is never anything but ASCII.
+pub(crate) fn release_name(name: &[u8]) -> Result<String, CommandError> {
+    String::from_utf8(name.to_vec()).map_err(|_| {
+        let name = helm_rs::gotext::quote(name);
+        CommandError::new(format_args!("release name {name}: {}", NameError::Release))
+    })
+}
+
 /// The name that `--name-template` makes (`action.TemplateName`).
 pub(crate) fn name_from_template(
     template: &str,
@@ -145,6 +143,9 @@ pub(crate) fn name_from_template(
     context: &Context<'_>,
 ) -> Result<String, CommandError> {
     let mut host = flags.host(context.environment)?;
-    helm_rs::render::name_from_template(template, &mut host)
-        .map_err(|error| CommandError::from_bytes(error.message))
+    let environment = context.environment.clone();
+    let variable = move |name: &[u8]| environment.bytes(name).unwrap_or_default();
+    let name = helm_rs::render::name_from_template(template, &mut host, variable)
+        .map_err(|error| CommandError::from_bytes(error.message))?;
+    release_name(name.as_slice())
 }

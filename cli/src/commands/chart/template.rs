@@ -4,6 +4,7 @@ mod files;
 mod post_render;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
 use clap::Args;
 use helm_rs::action::template::{self, Options, Rendering};
@@ -12,11 +13,13 @@ use helm_rs::error_chain;
 use helm_rs::manifest::{Hook, hook_manifest, select_manifests};
 
 use self::files::{Folder, write_rendering};
-use super::options::{
-    ChartFlags, LimitFlags, NamespaceFlags, ValueFlags, capabilities, print_warnings,
-};
-use super::render::{RenderFlags, name_from_template};
+#[cfg(not(feature = "network"))]
+use super::options::NamespaceFlags as ClusterFlags;
+use super::options::{ChartFlags, LimitFlags, ValueFlags, capabilities, print_warnings};
+use super::render::{RenderFlags, name_from_template, release_name};
 use crate::commands::Context;
+#[cfg(feature = "network")]
+use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
@@ -46,7 +49,7 @@ pub(crate) struct Arguments {
     /// Name of the release (`release-name` if left out), then the chart: a folder, an archive,
     /// or the name of a pinned chart
     #[arg(value_name = "[NAME] CHART", num_args = 0.., hide_short_help = false)]
-    names: Vec<String>,
+    names: Vec<OsString>,
 
     /// Generate the name
     #[arg(short, long)]
@@ -55,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEMPLATE")]
     name_template: Option<String>,
     /// Print only the manifests of these templates (repeatable)
-    #[arg(short = 's', long, value_name = "PATTERN", allow_hyphen_values = true)]
+    #[arg(short = 's', long, value_name = "PATTERN")]
     show_only: Vec<String>,
     /// Print the manifests under crds/ too
     #[arg(long)]
@@ -79,7 +82,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM")]
     post_renderer: Option<String>,
     /// Argument of that program (repeatable)
-    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ARGUMENT")]
     post_renderer_args: Vec<String>,
     /// Kubernetes version that templates see
     #[arg(long, value_name = "VERSION")]
@@ -97,8 +100,11 @@ pub(crate) struct Arguments {
     render: RenderFlags,
     #[command(flatten)]
     source: ChartFlags,
+    /// Check the objects on the cluster, whose version and APIs templates see
+    #[arg(long)]
+    validate: bool,
     #[command(flatten)]
-    namespace: NamespaceFlags,
+    cluster: ClusterFlags,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
@@ -111,19 +117,11 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 struct Refused {
     #[arg(long, hide = true)]
-    validate: bool,
-    #[arg(long, hide = true)]
     dependency_update: bool,
 }
 
 impl Refused {
     fn check(&self) -> Result<(), CommandError> {
-        if self.validate {
-            return Err(CommandError::new(
-                "--validate is not supported: rendering uses no cluster",
-            )
-            .hint("validate with: ichor chart template … | kubectl apply --dry-run=server -f -"));
-        }
         if self.dependency_update {
             return Err(CommandError::new(
                 "--dependency-update is not supported: charts are not downloaded while rendering",
@@ -239,7 +237,7 @@ pub(crate) fn run(
 
     let options = Options {
         release_name,
-        namespace: arguments.namespace.namespace(context.environment),
+        namespace: arguments.cluster.namespace(context.environment),
         is_upgrade: arguments.is_upgrade,
         revision: 1,
         capabilities,
@@ -250,8 +248,19 @@ pub(crate) fn run(
     let mut warnings = Vec::new();
     let mut host = arguments.render.host(context.environment)?;
     let engine = arguments.render.engine();
-    let result =
-        template::template(&engine, &mut chart, &values, &options, &mut host, &mut warnings);
+    let result = if arguments.needs_cluster() {
+        arguments.on_cluster(
+            &engine,
+            &mut chart,
+            &values,
+            options.clone(),
+            &mut host,
+            &mut warnings,
+            context,
+        )?
+    } else {
+        template::template(&engine, &mut chart, &values, &options, &mut host, &mut warnings)
+    };
     print_warnings(context.ui, &warnings);
     print_warnings(context.ui, &host.engine.log);
     let output = Printer { arguments: &arguments, options: &options, chart: &chart, post_renderer };
@@ -295,9 +304,82 @@ pub(crate) fn error_text(error: &template::Error) -> Vec<u8> {
 }
 
 impl Arguments {
+    /// Whether the cluster is asked anything.
+    fn needs_cluster(&self) -> bool {
+        self.validate
+            || matches!(self.ignored.dry_run.as_deref(), Some("server" | "none" | "false"))
+    }
+
+    /// Renders with `lookup` on the cluster where `--dry-run=server` asks for it, and with the
+    /// cluster's own version and checks where `--validate` does.
+    #[cfg(feature = "network")]
+    #[expect(clippy::too_many_arguments, reason = "each is one input of a rendering")]
+    fn on_cluster(
+        &self,
+        engine: &helm_rs::render::Engine,
+        chart: &mut Chart,
+        values: &goyaml::Map,
+        mut options: Options,
+        host: &mut helm_rs::render::Host,
+        warnings: &mut Vec<helm_rs::chart::Warning>,
+        context: &mut Context<'_>,
+    ) -> Result<Result<Rendering, template::Error>, CommandError> {
+        use helm_rs::action::{ActionError, ClusterLookup, ReleaseOptions, Session, install};
+
+        use crate::commands::release::write::run;
+
+        let looks_up = self.needs_cluster()
+            && matches!(self.ignored.dry_run.as_deref(), Some("server" | "none" | "false"));
+        let release = ReleaseOptions {
+            name: options.release_name.clone(),
+            namespace: options.namespace.clone(),
+            disable_validation: self.ignored.disable_openapi_validation,
+            take_ownership: self.ignored.take_ownership,
+            ..ReleaseOptions::default()
+        };
+        let (result, _) = run(&self.cluster, context, engine, async |session| {
+            if self.validate {
+                let version = session.reach().await?;
+                let discovery = session.discover(false).await?;
+                options.capabilities = Session::capabilities(version, &discovery);
+            }
+            if looks_up {
+                let cluster = std::sync::Arc::clone(&session.cluster);
+                host.engine.lookup = Some(Box::new(ClusterLookup::new(cluster)));
+            }
+            let rendering =
+                match template::template(engine, chart, values, &options, host, warnings) {
+                    Ok(rendering) => rendering,
+                    Err(error) => return Ok(Err(error)),
+                };
+            if self.validate {
+                let upgrade = options.is_upgrade;
+                install::validate(session, &rendering.manifest, &release, upgrade).await?;
+            }
+            Ok::<_, ActionError>(Ok(rendering))
+        })?;
+        result.map_err(|error| CommandError::new(error_chain(&error)))
+    }
+
+    #[cfg(not(feature = "network"))]
+    #[expect(clippy::too_many_arguments, reason = "as the other one")]
+    fn on_cluster(
+        &self,
+        _: &helm_rs::render::Engine,
+        _: &mut Chart,
+        _: &goyaml::Map,
+        _: Options,
+        _: &mut helm_rs::render::Host,
+        _: &mut Vec<helm_rs::chart::Warning>,
+        _: &mut Context<'_>,
+    ) -> Result<Result<Rendering, template::Error>, CommandError> {
+        Err(CommandError::new("this program was built without the cluster client"))
+    }
+
     /// `Install.NameAndChart`, where `helm template` presets the name.
     fn name_and_chart(&self, context: &Context<'_>) -> Result<(String, String), CommandError> {
         let template = self.name_template.as_deref().filter(|template| !template.is_empty());
+        let text = |argument: &OsString| argument.to_string_lossy().into_owned();
         match self.names.as_slice() {
             [] => Err(CommandError::new("no chart given")),
             [chart] => {
@@ -305,7 +387,7 @@ impl Arguments {
                     Some(template) => name_from_template(template, &self.render, context)?,
                     None => "release-name".to_owned(),
                 };
-                Ok((name, chart.clone()))
+                Ok((name, text(chart)))
             }
             [_, _] if self.generate_name => {
                 Err(CommandError::new("cannot set --generate-name and also specify a name"))
@@ -313,10 +395,10 @@ impl Arguments {
             [_, _] if template.is_some() => {
                 Err(CommandError::new("cannot set --name-template and also specify a name"))
             }
-            [name, chart] => Ok((name.clone(), chart.clone())),
+            [name, chart] => Ok((release_name(name.as_encoded_bytes())?, text(chart))),
             [_, _, more @ ..] => Err(CommandError::new(format_args!(
                 "expected at most two arguments, unexpected arguments: {}",
-                more.join(", ")
+                more.iter().map(text).collect::<Vec<_>>().join(", ")
             ))),
         }
     }

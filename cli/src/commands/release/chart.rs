@@ -16,7 +16,7 @@ use crate::exit::Exit;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  kubectl get secrets -A -o yaml | ichor release chart web --to charts
+  kubectl get secrets -A -o yaml | ichor release chart web --from - --to charts
   ichor release chart web --revision 3 --archive --from dump.yaml
 
 The chart is written to FOLDER/NAME, or to FOLDER/NAME-VERSION.tgz; what is there already is left

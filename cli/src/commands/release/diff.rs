@@ -190,19 +190,18 @@ impl Arguments {
             values = coalesce_tables(&values, &stored, Nulls::Remove, &mut warnings)
                 .map_err(|error| fail(&error))?;
         }
-        let (mut chart, title) = match &self.chart {
-            Some(name) => (self.chart_source.load(name, &self.limits, context)?, name.clone()),
-            None => {
-                let chart = record.chart().map_err(|error| fail(&error))?;
-                let missing = helm_rs::values::missing_dependencies(&chart);
-                if !missing.is_empty() {
-                    context.ui.warning(format!(
-                        "warning: records do not hold subcharts; the chart asks for {}",
-                        missing.join(", ")
-                    ));
-                }
-                (chart, "its chart".to_owned())
+        let (mut chart, title) = if let Some(name) = &self.chart {
+            (self.chart_source.load(name, &self.limits, context)?, name.clone())
+        } else {
+            let chart = record.chart().map_err(|error| fail(&error))?;
+            let missing = helm_rs::values::missing_dependencies(&chart);
+            if !missing.is_empty() {
+                context.ui.warning(format!(
+                    "warning: records do not hold subcharts; the chart asks for {}",
+                    missing.join(", ")
+                ));
             }
+            (chart, "its chart".to_owned())
         };
         let options = Options {
             release_name: old.summary.name.clone(),

@@ -11,7 +11,7 @@ use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export};
 
 use super::chart::write_new;
-use super::source::SourceFlags;
+use super::source::{Ask, SourceFlags};
 use super::time;
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -20,7 +20,7 @@ use crate::exit::Exit;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   ichor release export web --from dump.yaml | kubectl apply -f -
-  ichor release export web --into-namespace shop --driver configmap --to records --from dump.yaml
+  ichor release export web --into-namespace shop --into-driver configmap --to records --from dump.yaml
   ichor release export --summaries --from cluster-a.yaml --from cluster-b.yaml > releases.ndjson
 
 Manifests keep the namespaces that they name, whatever the record is moved to. Files that are there
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     into_name: Option<String>,
     /// Kind of object to write; the one that a record is in when not given
     #[arg(long, value_enum, value_name = "DRIVER")]
-    driver: Option<Driver>,
+    into_driver: Option<Driver>,
     /// Folder to write one file per record into, instead of printing them
     #[arg(long, value_name = "FOLDER", conflicts_with = "summaries")]
     to: Option<PathBuf>,
@@ -77,12 +77,20 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn target(&self) -> ExportTarget {
         ExportTarget {
-            storage: self.driver.map(|driver| match driver {
+            storage: self.into_driver.map(|driver| match driver {
                 Driver::Secret => Storage::Secret,
                 Driver::Configmap => Storage::ConfigMap,
             }),
             namespace: self.into_namespace.clone(),
             name: self.into_name.clone(),
+        }
+    }
+
+    /// What to ask a server for.
+    fn ask(&self) -> Ask<'_> {
+        match self.releases.as_slice() {
+            [name] => Ask { name: Some(name), revision: self.revision },
+            _ => Ask::default(),
         }
     }
 
@@ -103,18 +111,19 @@ impl Arguments {
         &self,
         context: &mut Context<'_>,
         make: impl Fn(&StoredRecord, &Summary, &str) -> Result<T, String> + Sync,
-    ) -> (Vec<T>, usize) {
+    ) -> Result<(Vec<T>, usize), CommandError> {
         let wanted =
             |record: &StoredRecord| record.release_name().is_none_or(|name| self.wants_name(name));
-        let (made, failed) = self.source.read_counted(context, wanted, |stored, json| {
-            let summary =
-                Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
-            if !self.wants(&stored, &summary) {
-                return Ok(None);
-            }
-            make(&stored, &summary, &json).map(Some)
-        });
-        (made.into_iter().flatten().collect(), failed)
+        let (made, failed) =
+            self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
+                let summary =
+                    Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                if !self.wants(&stored, &summary) {
+                    return Ok(None);
+                }
+                make(&stored, &summary, &json).map(Some)
+            })?;
+        Ok((made.into_iter().flatten().collect(), failed))
     }
 }
 
@@ -123,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let (lines, failed) = arguments.each(context, |stored, summary, _| {
             let line = goyaml::json::to_json(&summary_value(stored, summary));
             line.map_err(|error| error.to_string())
-        });
+        })?;
         for line in &lines {
             context.ui.result(line)?;
             context.ui.result("\n")?;
@@ -162,7 +171,7 @@ fn records(
             None => Some(text),
         };
         Ok(((exported.namespace, exported.name), text))
-    });
+    })?;
     let mut names = BTreeSet::new();
     for (name, _) in &made {
         if !names.insert(name) {

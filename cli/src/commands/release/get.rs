@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use helm_rs::error_chain;
 use helm_rs::release::{FieldError, Record, redact};
 
 use super::source::SourceFlags;
@@ -38,9 +37,9 @@ pub(super) fn run(
     arguments: &Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
-    let text = text(part, &record, arguments.show_secrets)
-        .map_err(|error| CommandError::new(error_chain(&error)))?;
+    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let text =
+        text(part, &chosen.record, arguments.show_secrets).map_err(|error| chosen.error(&error))?;
     context.ui.result(text)?;
     Ok(Exit::Done)
 }

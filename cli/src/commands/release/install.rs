@@ -58,9 +58,8 @@ pub(crate) fn run(
              Usage:  ichor release install [NAME] [CHART] [flags]",
         ));
     }
-    let (name, chart) = arguments
-        .name_and_chart(context)
-        .map_err(|error| prefixed(FAILED, error))?;
+    let (name, chart) =
+        arguments.name_and_chart(context).map_err(|error| prefixed(FAILED, error))?;
     let first = arguments.names.first().cloned().unwrap_or_default();
     install_chart(FAILED, &first, &name, &chart, arguments.replace, &mut arguments.write, context)
 }

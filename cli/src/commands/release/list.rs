@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use clap::Args;
 use goyaml::{Map, Value};
 use helm_rs::release::{Status, Summary};
+use helm_rs::render::time::Zone;
 
 use super::selector::Selector;
 use super::source::{Listed, SourceFlags};
@@ -54,9 +55,6 @@ pub(crate) struct Arguments {
     /// Pending releases
     #[arg(long)]
     pending: bool,
-    /// All namespaces that the input holds: the default
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
     /// Maximum number of releases; 0 is all
     #[arg(
         short,
@@ -114,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         "" => None,
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
-    let mut releases = arguments.source.list(context);
+    let mut releases = arguments.source.list(context)?;
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));
     let states = arguments.states();
@@ -130,8 +128,11 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     };
     let releases: Vec<Listed> = releases.into_iter().skip(arguments.offset).take(limit).collect();
     let names = arguments.short || context.global.quiet;
-    let text =
-        if names { names_only(&releases, arguments.output)? } else { full(&releases, arguments)? };
+    let text = if names {
+        names_only(&releases, arguments.output)?
+    } else {
+        full(&releases, arguments, &context.environment.zone())?
+    };
     context.ui.result(text)?;
     Ok(Exit::Done)
 }
@@ -204,9 +205,9 @@ fn names_only(releases: &[Listed], output: Output) -> Result<String, CommandErro
 }
 
 /// The fields of `releaseElement` in Go's order, which JSON keeps.
-fn fields(listed: &Listed, layout: &str) -> [(&'static str, String); 7] {
+fn fields(listed: &Listed, layout: &str, local: &Zone) -> [(&'static str, String); 7] {
     let summary = &listed.summary;
-    let updated = match time::read(&summary.info.last_deployed) {
+    let updated = match time::read_in(&summary.info.last_deployed, local) {
         None => "-".to_owned(),
         Some(time) if layout.is_empty() => time.to_text(),
         Some(time) => time::format(&time, layout),
@@ -222,8 +223,8 @@ fn fields(listed: &Listed, layout: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-fn full(releases: &[Listed], arguments: &Arguments) -> Result<String, CommandError> {
-    let rows = releases.iter().map(|listed| fields(listed, &arguments.time_format));
+fn full(releases: &[Listed], arguments: &Arguments, local: &Zone) -> Result<String, CommandError> {
+    let rows = releases.iter().map(|listed| fields(listed, &arguments.time_format, local));
     let values =
         |row: [(&'static str, String); 7]| row.map(|(name, text)| (name, Value::from(text)));
     Ok(match arguments.output {

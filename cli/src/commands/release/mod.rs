@@ -1,4 +1,4 @@
-//! `ichor release`: release records, read from files.
+//! `ichor release`: release records, read from files or from a cluster.
 
 mod chart;
 mod diff;
@@ -8,6 +8,8 @@ mod history;
 #[cfg(feature = "network")]
 mod install;
 mod list;
+#[cfg(feature = "network")]
+mod live;
 #[cfg(feature = "network")]
 mod plan;
 #[cfg(feature = "network")]
@@ -34,7 +36,7 @@ use crate::exit::Exit;
 
 /// What the commands that read records have in common, for `--help`.
 const INPUTS: &str = "\
-Inputs (--from, repeatable; - is standard input):
+Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - is standard input):
   one Secret or ConfigMap or a list of them, as YAML or JSON (kubectl get -o yaml|json)
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64

@@ -138,7 +138,7 @@ fn make(
 
 fn role_text(plan: &Plan) -> Result<String, CommandError> {
     let mut text = String::new();
-    for role in roles(&plan.release, &plan.rights) {
+    for role in roles(&plan.release, &plan.rights, &plan.new_namespaces) {
         let limits = goyaml::Limits::default();
         let value = goyaml::json::from_json_exact(role.to_string().as_bytes(), &limits)
             .map_err(CommandError::new)?;
@@ -154,7 +154,8 @@ fn text(plan: &Plan) -> String {
         plan.action, plan.release, plan.namespace, plan.revision
     );
     if !plan.objects.is_empty() {
-        let mut rows = vec![["CHANGE", "KIND", "NAMESPACE", "NAME", "NOTE"].map(str::to_owned).to_vec()];
+        let mut rows =
+            vec![["CHANGE", "KIND", "NAMESPACE", "NAME", "NOTE"].map(str::to_owned).to_vec()];
         for object in &plan.objects {
             rows.push(vec![
                 object.change.as_str().to_owned(),
@@ -181,9 +182,7 @@ fn text(plan: &Plan) -> String {
     let restarts: Vec<String> = plan
         .objects
         .iter()
-        .filter_map(|object| {
-            Some(format!("  {}: {} pods\n", title(object), object.restarts?))
-        })
+        .filter_map(|object| Some(format!("  {}: {} pods\n", title(object), object.restarts?)))
         .collect();
     if !plan.objects.is_empty() {
         if restarts.is_empty() {
@@ -219,7 +218,8 @@ fn text(plan: &Plan) -> String {
 }
 
 fn title(object: &PlannedObject) -> String {
-    let place = if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
+    let place =
+        if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
     format!("{} {place}{}", object.kind.kind, object.name)
 }
 

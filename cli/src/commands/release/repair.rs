@@ -40,8 +40,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let engine = Engine::new(EngineOptions::default());
     let (result, heard) = run_session(&arguments.cluster, context, &engine, async |session| {
         let Some(stuck) = inspect(session, name).await? else { return Ok(None) };
-        let marked =
-            if arguments.yes { Some(mark_failed(session, &stuck).await?) } else { None };
+        let marked = if arguments.yes { Some(mark_failed(session, &stuck).await?) } else { None };
         Ok(Some((stuck, marked)))
     })?;
     match result.map_err(|error| action_error("", name, &error, &heard))? {
@@ -81,11 +80,9 @@ fn account(name: &str, stuck: &Stuck) -> String {
         text.push_str(&format!("How far it got cannot be told: {}\n", stuck.unknown));
         return text;
     }
-    let present = stuck.objects.iter().filter(|object| object.state == ObjectState::Present).count();
-    text.push_str(&format!(
-        "Of its {} objects {present} are there:\n",
-        stuck.objects.len()
-    ));
+    let present =
+        stuck.objects.iter().filter(|object| object.state == ObjectState::Present).count();
+    text.push_str(&format!("Of its {} objects {present} are there:\n", stuck.objects.len()));
     for object in &stuck.objects {
         let state = match &object.state {
             ObjectState::Present => "there".to_owned(),

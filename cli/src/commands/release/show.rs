@@ -20,7 +20,7 @@ use crate::output::{Output, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  kubectl get secrets -A -o yaml | ichor release show web
+  kubectl get secrets -A -o yaml | ichor release show web --from -
   ichor release show web --revision 3 --brief --from dump.yaml
   ichor release show web --output json --show-secrets --from dump.yaml";
 
@@ -173,11 +173,11 @@ impl<'a> Shown<'a> {
             format!("{} bytes stored, {} bytes of JSON", stored.stored_size(), summary.json_size),
         ));
         lines.push(("OTHER FIELDS", self.unknown_fields().join(", ")));
-        lines
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(title, text)| format!("{:<16}{text}\n", format!("{title}:")))
-            .collect()
+        let mut out = String::new();
+        for (title, text) in lines.into_iter().filter(|(_, text)| !text.is_empty()) {
+            out.push_str(&format!("{:<16}{text}\n", format!("{title}:")));
+        }
+        out
     }
 
     fn structured(&self, brief: bool) -> Value {

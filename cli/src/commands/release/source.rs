@@ -6,29 +6,85 @@ use std::path::PathBuf;
 use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
-use helm_rs::release::input::{Input, InputLimits, StoredRecord, scan};
+use helm_rs::release::input::{
+    Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan,
+};
+use helm_rs::release::storage::record_key;
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, undecodable};
 use helm_rs::release::{CodecLimits, Record, Summary};
 
+#[cfg(feature = "network")]
+use super::live::LiveInput;
 use crate::commands::Context;
 use crate::error::CommandError;
+
+#[cfg(not(feature = "network"))]
+use crate::commands::chart::options::NamespaceFlags as ClusterFlags;
+#[cfg(feature = "network")]
+use crate::connection::ClusterFlags;
 
 /// Flags that say where records are.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Records")]
 pub(crate) struct SourceFlags {
-    /// File, folder or archive to read records from; - is standard input, the default (repeatable)
+    /// File, folder or archive to read records from; - is standard input (repeatable). Without
+    /// it a cluster is asked
     #[arg(long, value_name = "PATH")]
     from: Vec<String>,
-    /// Only records in this namespace; all that the input holds when not given
-    #[arg(short, long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
+    /// Records of all namespaces; of files the default
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Which objects hold the records: of a cluster what HELM_DRIVER says or Secrets, of files any
+    #[arg(long, value_enum, value_name = "KIND")]
+    driver: Option<Driver>,
     /// Bytes that one record may decode to
     #[arg(long, value_name = "BYTES", default_value_t = CodecLimits::default().decompressed)]
     max_record_size: usize,
     /// Bytes that one object's text may have
     #[arg(long, value_name = "BYTES", default_value_t = InputLimits::default().object)]
     max_object_size: usize,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+/// Which records a command is after. A server is asked for no others; files hold what they hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ask<'a> {
+    /// The release; all of them when `None`.
+    pub(crate) name: Option<&'a str>,
+    /// The revision; all of them for 0 and below.
+    #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "a server alone is asked"))]
+    pub(crate) revision: i64,
+}
+
+/// Objects that hold records: Helm's storage drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Driver {
+    /// Secrets, Helm's default.
+    #[value(alias = "secrets")]
+    Secret,
+    /// ConfigMaps.
+    #[value(alias = "configmaps")]
+    Configmap,
+}
+
+impl Driver {
+    /// The objects of this driver.
+    #[cfg(feature = "network")]
+    const fn storage(self) -> Storage {
+        match self {
+            Self::Secret => Storage::Secret,
+            Self::Configmap => Storage::ConfigMap,
+        }
+    }
+
+    /// Whether a record is this driver's; a bare release is any driver's.
+    const fn has(self, storage: Storage) -> bool {
+        match self {
+            Self::Secret => !matches!(storage, Storage::ConfigMap),
+            Self::Configmap => !matches!(storage, Storage::Secret),
+        }
+    }
 }
 
 /// One record in a list.
@@ -50,45 +106,118 @@ pub(crate) struct Audit {
 }
 
 impl SourceFlags {
-    fn inputs(&self, context: &Context<'_>) -> Vec<Input> {
-        let standard = || Input::Stream("standard input".to_owned(), context.environment.input());
+    /// The files that were named, or what a server answers.
+    fn open(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         if self.from.is_empty() {
-            return vec![standard()];
+            return self.ask_server(ask, context);
         }
         let input = |path: &String| match path.as_str() {
-            "-" => standard(),
+            "-" => Input::Stream("standard input".to_owned(), context.environment.input()),
             path => Input::Path(PathBuf::from(path)),
         };
-        self.from.iter().map(input).collect()
+        Ok(Opened::Files(self.from.iter().map(input).collect()))
+    }
+
+    #[cfg(feature = "network")]
+    fn ask_server(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
+        let environment = context.environment;
+        let driver = match (self.driver, environment.text("HELM_DRIVER")) {
+            (Some(driver), _) => driver,
+            (None, None | Some("secret" | "secrets")) => Driver::Secret,
+            (None, Some("configmap" | "configmaps")) => Driver::Configmap,
+            (None, Some(other)) => {
+                return Err(CommandError::new(format_args!(
+                    "HELM_DRIVER={other}: records are read from Secrets and ConfigMaps only"
+                )));
+            }
+        };
+        let namespace =
+            if self.all_namespaces { String::new() } else { self.cluster.namespace(environment) };
+        let storage = driver.storage();
+        LiveInput::open(&self.cluster, environment, storage, &namespace, ask).map(Opened::Live)
+    }
+
+    #[cfg(not(feature = "network"))]
+    #[expect(clippy::unused_self, reason = "as with a network")]
+    fn ask_server(&self, _: &Ask<'_>, _: &Context<'_>) -> Result<Opened, CommandError> {
+        Err(CommandError::new("this build reads no cluster: name a file with --from"))
+    }
+
+    /// The namespace that was named.
+    const fn named_namespace(&self) -> Option<&String> {
+        #[cfg(feature = "network")]
+        let flags = &self.cluster.namespace;
+        #[cfg(not(feature = "network"))]
+        let flags = &self.cluster;
+        flags.namespace.as_ref()
+    }
+
+    /// Whether records come from a cluster.
+    pub(super) const fn is_live(&self) -> bool {
+        self.from.is_empty()
+    }
+
+    /// The cluster that the flags name.
+    #[cfg(feature = "network")]
+    pub(super) const fn cluster(&self) -> &ClusterFlags {
+        &self.cluster
     }
 
     /// The same bounds on one file.
     pub(super) fn of_file(&self, path: &str) -> Self {
-        Self { from: vec![path.to_owned()], namespace: None, ..*self }
+        Self {
+            from: vec![path.to_owned()],
+            all_namespaces: true,
+            driver: self.driver,
+            max_record_size: self.max_record_size,
+            max_object_size: self.max_object_size,
+            cluster: ClusterFlags::default(),
+        }
+    }
+
+    /// Goes through the input on all cores.
+    fn scan<T: Send>(
+        &self,
+        ask: &Ask<'_>,
+        context: &Context<'_>,
+        work: impl Fn(StoredRecord) -> Option<T> + Sync,
+    ) -> Result<Scan<T>, CommandError> {
+        let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
+        let mut opened = self.open(ask, context)?;
+        let found = scan(opened.take(), &limits, None, |record| {
+            if self.leaves_out(&record) { None } else { work(record) }
+        });
+        // Half of a server's answer is none: what is missing would look as if it were not there.
+        let broken = |fault: &&Fault| matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut);
+        match found.faults.iter().find(broken) {
+            Some(fault) if opened.is_live() => Err(CommandError::new(error_chain(fault))),
+            _ => Ok(found),
+        }
     }
 
     /// Reads the records that `wanted` lets through, and makes something of each. What cannot be
     /// read is reported, and does not stop the rest.
     fn read<T: Send>(
         &self,
+        ask: &Ask<'_>,
         context: &mut Context<'_>,
         wanted: impl Fn(&StoredRecord) -> bool + Sync,
         make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
-    ) -> Vec<T> {
-        self.read_counted(context, wanted, make).0
+    ) -> Result<Vec<T>, CommandError> {
+        self.read_counted(ask, context, wanted, make).map(|(made, _)| made)
     }
 
     /// As [`Self::read`], with how many could not be read.
     pub(super) fn read_counted<T: Send>(
         &self,
+        ask: &Ask<'_>,
         context: &mut Context<'_>,
         wanted: impl Fn(&StoredRecord) -> bool + Sync,
         make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
-    ) -> (Vec<T>, usize) {
-        let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
+    ) -> Result<(Vec<T>, usize), CommandError> {
         let codec = CodecLimits { decompressed: self.max_record_size };
-        let found = scan(self.inputs(context), &limits, None, |record| {
-            if self.excludes(&record.namespace) || !wanted(&record) {
+        let found = self.scan(ask, context, |record| {
+            if !wanted(&record) {
                 return None;
             }
             let place = format!("{}: {}", record.place, record.title());
@@ -97,7 +226,7 @@ impl SourceFlags {
                 Err(error) => Err(error_chain(&error)),
             };
             Some(made.map_err(|error| format!("{place}: {error}")))
-        });
+        })?;
         for fault in &found.faults {
             context.ui.warning(format!("warning: {}", error_chain(fault)));
         }
@@ -115,17 +244,30 @@ impl SourceFlags {
                 }
             }
         }
-        (made, failed)
+        Ok((made, failed))
+    }
+
+    /// Whether a record's object is not one that was asked for.
+    fn leaves_out(&self, record: &StoredRecord) -> bool {
+        self.driver.is_some_and(|driver| !driver.has(record.storage))
+            || self.excludes(&record.namespace)
     }
 
     /// Whether a namespace is known and another one than was asked for.
     pub(super) fn excludes(&self, namespace: &str) -> bool {
-        self.namespace.as_ref().is_some_and(|wanted| !namespace.is_empty() && namespace != wanted)
+        !self.all_namespaces
+            && self
+                .named_namespace()
+                .is_some_and(|wanted| !namespace.is_empty() && namespace != wanted)
     }
 
     /// The summaries of all records.
-    pub(crate) fn list(&self, context: &mut Context<'_>) -> Vec<Listed> {
-        let mut all = self.read(
+    ///
+    /// # Errors
+    /// When there are records and none can be read.
+    pub(crate) fn list(&self, context: &mut Context<'_>) -> Result<Vec<Listed>, CommandError> {
+        let (mut all, failed) = self.read_counted(
+            &Ask::default(),
             context,
             |_| true,
             |record, json| {
@@ -137,24 +279,27 @@ impl SourceFlags {
                 };
                 Ok(Listed { summary, labels: record.labels, namespace })
             },
-        );
+        )?;
+        if all.is_empty() && failed > 0 {
+            return Err(CommandError::new("no record could be read"));
+        }
         all.retain(|listed| !self.excludes(&listed.namespace));
-        all
+        Ok(all)
     }
 
     /// Audits every record by itself; what does not decode is a finding.
-    pub(crate) fn audit(&self, question: &Question, context: &mut Context<'_>) -> Audit {
-        let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
+    pub(crate) fn audit(
+        &self,
+        question: &Question,
+        context: &mut Context<'_>,
+    ) -> Result<Audit, CommandError> {
         let codec = CodecLimits { decompressed: self.max_record_size };
-        let found = scan(self.inputs(context), &limits, None, |record| {
-            if self.excludes(&record.namespace) {
-                return None;
-            }
+        let found = self.scan(&Ask::default(), context, |record| {
             Some(match record.decode(&codec) {
                 Ok(json) => audit(&record, &json, question),
                 Err(error) => Err(undecodable(&record, error_chain(&error))),
             })
-        });
+        })?;
         let mut all = Audit { records: Vec::new(), findings: Vec::new() };
         for fault in found.faults {
             all.findings.push(Finding {
@@ -172,7 +317,7 @@ impl SourceFlags {
                 Err(finding) => all.findings.push(finding),
             }
         }
-        all
+        Ok(all)
     }
 
     /// The summaries of a release's revisions, in no order.
@@ -181,13 +326,9 @@ impl SourceFlags {
         name: &str,
         context: &mut Context<'_>,
     ) -> Result<Vec<Listed>, CommandError> {
-        let found = self.of_release(name, context, |json| {
-            Summary::from_json(json).map_err(|error| format!("JSON layer: {error}"))
-        })?;
-        Ok(found
-            .into_iter()
-            .map(|(namespace, summary)| Listed { summary, labels: Vec::new(), namespace })
-            .collect())
+        let ask = Ask { name: Some(name), revision: 0 };
+        let found = self.of_release(&ask, name, context, |_, _| Ok(()))?;
+        Ok(found.into_iter().map(|(listed, ())| listed).collect())
     }
 
     /// One revision of a release: the one that is asked for, or the last one
@@ -197,50 +338,62 @@ impl SourceFlags {
         name: &str,
         revision: i64,
         context: &mut Context<'_>,
-    ) -> Result<Record, CommandError> {
-        let mut found = self.of_release(name, context, |json| {
-            let summary =
-                Summary::from_json(json).map_err(|error| format!("JSON layer: {error}"))?;
-            if revision > 0 && summary.revision != revision {
+    ) -> Result<Chosen, CommandError> {
+        let ask = Ask { name: Some(name), revision };
+        let key = record_key(name, revision);
+        let found = self.of_release(&ask, name, context, |stored, json| {
+            // Helm gets a revision by its object's name, whatever its record says.
+            let is_asked_for = match stored.storage {
+                Storage::Bare => Summary::from_json(json).is_ok_and(|it| it.revision == revision),
+                Storage::Secret | Storage::ConfigMap => stored.name == key,
+            };
+            if revision > 0 && !is_asked_for {
                 return Ok(None);
             }
             let record = Record::from_json(json).map_err(|error| format!("JSON layer: {error}"))?;
-            Ok(Some((summary.revision, record)))
+            let place = format!("{}: {}", stored.place, stored.title());
+            Ok(Some(Chosen { record, place }))
         })?;
-        found.retain(|(_, record)| record.is_some());
-        let last = found.into_iter().filter_map(|(_, record)| record).max_by_key(|(at, _)| *at);
-        last.map(|(_, record)| record).ok_or_else(not_found)
+        found
+            .into_iter()
+            .filter_map(|(listed, chosen)| Some((listed.summary.revision, chosen?)))
+            .max_by_key(|(revision, _)| *revision)
+            .map(|(_, chosen)| chosen)
+            .ok_or_else(not_found)
     }
 
-    /// What `make` makes of each record of a release, with the record's namespace.
+    /// The records of a release, with what `make` makes of each.
     fn of_release<T: Send>(
         &self,
+        ask: &Ask<'_>,
         name: &str,
         context: &mut Context<'_>,
-        make: impl Fn(&str) -> Result<T, String> + Sync,
-    ) -> Result<Vec<(String, T)>, CommandError> {
+        make: impl Fn(&StoredRecord, &str) -> Result<T, String> + Sync,
+    ) -> Result<Vec<(Listed, T)>, CommandError> {
         if validate_release_name(name).is_err() {
             return Err(CommandError::new(format_args!("release name is invalid: {name}")));
         }
         // The object's head tells which records need no decoding.
         let wanted =
             |record: &StoredRecord| record.release_name().is_none_or(|of_record| of_record == name);
-        let found = self.read(context, wanted, |record, json| {
+        let found = self.read(ask, context, wanted, |record, json| {
             let summary =
                 Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
-            let namespace = match record.namespace {
-                empty if empty.is_empty() => summary.namespace,
-                namespace => namespace,
+            let namespace = match &record.namespace {
+                empty if empty.is_empty() => summary.namespace.clone(),
+                namespace => namespace.clone(),
             };
-            if summary.name == name && !self.excludes(&namespace) {
-                Ok(Some((namespace, make(&json)?)))
-            } else {
-                Ok(None)
+            // An object says whose record it is; a bare release can only say so itself.
+            let is_other = record.storage == Storage::Bare && summary.name != name;
+            if is_other || self.excludes(&namespace) {
+                return Ok(None);
             }
-        });
-        let found: Vec<(String, T)> = found.into_iter().flatten().collect();
+            let made = make(&record, &json)?;
+            Ok(Some((Listed { summary, labels: record.labels, namespace }, made)))
+        })?;
+        let found: Vec<(Listed, T)> = found.into_iter().flatten().collect();
         let namespaces: BTreeSet<&str> =
-            found.iter().map(|(namespace, _)| namespace.as_str()).collect();
+            found.iter().map(|(listed, _)| listed.namespace.as_str()).collect();
         if namespaces.len() > 1 {
             let namespaces: Vec<&str> = namespaces.into_iter().collect();
             return Err(CommandError::new(format_args!(
@@ -250,6 +403,42 @@ impl SourceFlags {
             .hint("name one with --namespace"));
         }
         if found.is_empty() { Err(not_found()) } else { Ok(found) }
+    }
+}
+
+/// The record of one revision, and where it was found.
+pub(crate) struct Chosen {
+    /// The record.
+    pub(crate) record: Record,
+    /// File and object.
+    place: String,
+}
+
+impl Chosen {
+    /// An error about this record, with its place.
+    pub(crate) fn error(&self, error: &(dyn std::error::Error + 'static)) -> CommandError {
+        CommandError::new(format_args!("{}: {}", self.place, error_chain(error)))
+    }
+}
+
+/// What is read from.
+enum Opened {
+    Files(Vec<Input>),
+    #[cfg(feature = "network")]
+    Live(LiveInput),
+}
+
+impl Opened {
+    fn take(&mut self) -> Vec<Input> {
+        match self {
+            Self::Files(inputs) => std::mem::take(inputs),
+            #[cfg(feature = "network")]
+            Self::Live(live) => live.take(),
+        }
+    }
+
+    const fn is_live(&self) -> bool {
+        !matches!(self, Self::Files(_))
     }
 }
 

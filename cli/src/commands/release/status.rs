@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use goyaml::Limits;
-use helm_rs::error_chain;
-use helm_rs::release::{Record, redact};
+use helm_rs::release::{FieldError, Record, redact};
 
 use super::source::SourceFlags;
 use super::time;
@@ -35,18 +34,19 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
-    let fail = |error| CommandError::new(error_chain(&error));
+    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let record = &chosen.record;
+    let fail = |error: FieldError| chosen.error(&error);
     let shown = Shown {
         description: arguments.show_desc,
         secrets: arguments.show_secrets,
         ..Shown::default()
     };
     let text = match arguments.output {
-        Output::Table => table(&record, &shown).map_err(fail)?,
-        Output::Json => format!("{}\n", json(&record, arguments.show_secrets).map_err(fail)?),
+        Output::Table => table(record, shown).map_err(fail)?,
+        Output::Json => format!("{}\n", json(record, arguments.show_secrets).map_err(fail)?),
         Output::Yaml => {
-            let json = json(&record, arguments.show_secrets).map_err(fail)?;
+            let json = json(record, arguments.show_secrets).map_err(fail)?;
             let value = goyaml::json::from_json_exact(json.as_bytes(), &Limits::default())
                 .map_err(CommandError::new)?;
             goyaml::to_yaml(&value).map_err(CommandError::new)?
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     Ok(Exit::Done)
 }
 
-fn json(record: &Record, show_secrets: bool) -> Result<String, helm_rs::release::FieldError> {
+fn json(record: &Record, show_secrets: bool) -> Result<String, FieldError> {
     let mut values = record.user_values()?;
     if show_secrets {
         return record.to_helm_json(values, str::to_owned);
@@ -79,7 +79,7 @@ pub(super) struct Shown {
 }
 
 /// A record's state for people.
-pub(super) fn table(record: &Record, shown: &Shown) -> Result<String, helm_rs::release::FieldError> {
+pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError> {
     let info = record.info()?;
     let mut out = format!("NAME: {}\n", record.name()?);
     // Writing to a String cannot fail.

@@ -6,7 +6,7 @@ use helm_rs::name::validate_release_name;
 use helm_rs::release::input::StoredRecord;
 use helm_rs::release::{Record, Summary};
 
-use super::source::SourceFlags;
+use super::source::{Ask, SourceFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
 
@@ -42,7 +42,8 @@ pub(super) fn find(
     if validate_release_name(name).is_err() {
         return Err(CommandError::new(format_args!("release name is invalid: {name}")));
     }
-    let mut found = read(source, context, Some(name));
+    let ask = Ask { name: Some(name), revision };
+    let mut found = read(source, &ask, context)?;
     found.retain(|found| revision <= 0 || found.summary.revision == revision);
     last_of_one(found)
 }
@@ -56,15 +57,20 @@ pub(super) fn in_file(
     if path != "-" && !Path::new(path).exists() {
         return Err(CommandError::new(format_args!("{path}: no such file")));
     }
-    last_of_one(read(&source.of_file(path), context, None))
+    last_of_one(read(&source.of_file(path), &Ask::default(), context)?)
 }
 
-fn read(source: &SourceFlags, context: &mut Context<'_>, name: Option<&str>) -> Vec<Found> {
+fn read(
+    source: &SourceFlags,
+    ask: &Ask<'_>,
+    context: &mut Context<'_>,
+) -> Result<Vec<Found>, CommandError> {
+    let name = ask.name;
     // The object's head tells which records need no decoding.
     let wanted = |record: &StoredRecord| {
         name.is_none_or(|name| record.release_name().is_none_or(|of_record| of_record == name))
     };
-    let (found, _) = source.read_counted(context, wanted, |stored, json| {
+    let (found, _) = source.read_counted(ask, context, wanted, |stored, json| {
         let summary = Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
         let namespace = match &stored.namespace {
             empty if empty.is_empty() => summary.namespace.clone(),
@@ -73,8 +79,8 @@ fn read(source: &SourceFlags, context: &mut Context<'_>, name: Option<&str>) -> 
         let is_wanted =
             name.is_none_or(|name| summary.name == name) && !source.excludes(&namespace);
         Ok(is_wanted.then_some(Found { stored, summary, namespace, json }))
-    });
-    found.into_iter().flatten().collect()
+    })?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 fn last_of_one(found: Vec<Found>) -> Result<Found, CommandError> {

@@ -7,7 +7,13 @@ const ANSIC: &str = "Mon Jan _2 15:04:05 2006";
 
 /// A record's time; `None` for Go's zero time.
 pub(super) fn read(text: &str) -> Option<Time> {
-    let time = Time::parse("2006-01-02T15:04:05Z07:00", text, &Zone::utc()).ok()?;
+    read_in(text, &Zone::utc())
+}
+
+/// A record's time, which is local where its offset is that of the local zone
+/// (`time.Time.UnmarshalJSON`).
+pub(super) fn read_in(text: &str, local: &Zone) -> Option<Time> {
+    let time = Time::parse("2006-01-02T15:04:05Z07:00", text, local).ok()?;
     (!time.is_zero()).then_some(time)
 }
 

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use goyaml::{Map, Value};
-use helm_rs::error_chain;
 use helm_rs::release::redact;
 
 use super::source::SourceFlags;
@@ -32,18 +31,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let record = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let record = &chosen.record;
     let mut values: Option<Map> = if arguments.all {
         let mut warnings = Vec::new();
-        let all = record
-            .coalesced_values(&mut warnings)
-            .map_err(|error| CommandError::new(error_chain(&error)))?;
+        let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
         for warning in warnings {
             context.ui.warning(warning.to_string());
         }
         Some(all)
     } else {
-        record.user_values().map_err(|error| CommandError::new(error_chain(&error)))?
+        record.user_values().map_err(|error| chosen.error(&error))?
     };
     if !arguments.show_secrets {
         values.iter_mut().for_each(redact::values);

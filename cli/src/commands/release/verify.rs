@@ -7,7 +7,7 @@ use clap::Args;
 use goyaml::Value;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::verify::{
-    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify,
+    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify_beside,
 };
 
 use super::source::SourceFlags;
@@ -19,9 +19,13 @@ use crate::output::{Output, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  kubectl get secrets,configmaps -A -o yaml | ichor release verify
+  kubectl get secrets,configmaps -A -o yaml | ichor release verify --from -
   ichor release verify --kube-version 1.36 --from dump.yaml
   ichor release verify --rerender --output json --from backup.tar.gz
+  ichor release verify -A                  # records and objects of a cluster
+
+Of a cluster's records, the objects in the manifests are looked for too; those of files only with
+--live.
 
 Exit codes:
   0  no findings
@@ -39,6 +43,9 @@ pub(crate) struct Arguments {
     /// API version that --rerender begins with, besides the usual ones (repeatable, comma-separated)
     #[arg(short, long, value_name = "VERSION")]
     api_versions: Vec<String>,
+    /// Look for the manifests' objects on the cluster: missing ones, and those of other releases
+    #[arg(long)]
+    live: bool,
     /// Seconds that rendering may take in all
     #[arg(long, value_name = "SECONDS", default_value_t = 600, hide_short_help = true)]
     max_time: u64,
@@ -70,11 +77,15 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let question = arguments.question(context)?;
-    let audited = arguments.source.audit(&question, context);
+    let audited = arguments.source.audit(&question, context)?;
     let count = audited.records.len();
     let mut renders: Vec<Render> = audited.records.iter().filter_map(Render::of).collect();
     renders.sort_by(|a, b| a.subject.cmp(&b.subject));
-    let mut findings = verify(audited.records);
+    let mut findings = Vec::new();
+    if arguments.live || arguments.source.is_live() {
+        findings = live_findings(&audited.records, &arguments.source, context)?;
+    }
+    findings.extend(verify_beside(audited.records, &audited.findings));
     findings.extend(audited.findings);
     sort(&mut findings);
     let mut fields = vec![
@@ -88,6 +99,76 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let text = table(&findings, &renders, count);
     write_structured(context.ui, arguments.output, &value, text.as_bytes())?;
     Ok(if findings.is_empty() { Exit::Done } else { Exit::No })
+}
+
+/// Objects that are asked for at the same time.
+#[cfg(feature = "network")]
+const AT_ONCE: usize = 16;
+
+/// What is wrong with the manifests' objects on the cluster.
+#[cfg(feature = "network")]
+fn live_findings(
+    records: &[Audited],
+    source: &SourceFlags,
+    context: &mut Context<'_>,
+) -> Result<Vec<Finding>, CommandError> {
+    use helm_rs::cluster::Cluster as _;
+    use helm_rs::release::verify::{Live, compare_live, expected, look};
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
+    let objects = Arc::new(expected(records));
+    let looked = runtime.block_on(async {
+        let cluster = source.cluster().connect(context.environment, Arc::new(|_| ())).await?;
+        let discovery = cluster.discovery(false).await.map_err(CommandError::new)?;
+        let mut tasks = tokio::task::JoinSet::new();
+        let mut looked = vec![Live::Unknown; objects.len()];
+        let mut next = 0;
+        loop {
+            while next < objects.len() && tasks.len() < AT_ONCE {
+                let (cluster, discovery) = (Arc::clone(&cluster), Arc::clone(&discovery));
+                let (objects, index) = (Arc::clone(&objects), next);
+                tasks.spawn(async move {
+                    let found = match objects.get(index) {
+                        Some(object) => look(&*cluster, &discovery, object).await,
+                        None => Ok(Live::Unknown),
+                    };
+                    (index, found)
+                });
+                next += 1;
+            }
+            let Some(done) = tasks.join_next().await else { break };
+            let (index, found) = done.map_err(CommandError::new)?;
+            if let Some(place) = looked.get_mut(index) {
+                *place = found.map_err(CommandError::new)?;
+            }
+        }
+        Ok::<_, CommandError>(looked)
+    })?;
+    let unknown = looked.iter().filter(|live| **live == Live::Unknown).count();
+    if unknown > 0 {
+        context.ui.warning(format!(
+            "warning: {unknown} of {} objects could not be read, and are not reported",
+            objects.len()
+        ));
+    }
+    Ok(objects
+        .iter()
+        .zip(&looked)
+        .filter_map(|(object, live)| compare_live(object, live))
+        .collect())
+}
+
+#[cfg(not(feature = "network"))]
+fn live_findings(
+    _: &[Audited],
+    _: &SourceFlags,
+    _: &mut Context<'_>,
+) -> Result<Vec<Finding>, CommandError> {
+    Err(CommandError::new("this build reads no cluster"))
 }
 
 /// What rendering one record's chart again showed.
@@ -172,12 +253,26 @@ fn structured(finding: &Finding) -> Value {
 fn table(findings: &[Finding], renders: &[Render], count: usize) -> String {
     let mut out: String = findings.iter().flat_map(line).collect();
     out.extend(renders.iter().map(Render::lines));
+    let mut out = printable(&out);
     let records = if count == 1 { "record" } else { "records" };
     out.push_str(&match findings.len() {
         0 => format!("{count} {records}, no findings\n"),
         1 => format!("{count} {records}, 1 finding\n"),
         found => format!("{count} {records}, {found} findings\n"),
     });
+    out
+}
+
+/// Broken records are what this is about: what they hold must not reach a terminal as commands.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
     out
 }
 

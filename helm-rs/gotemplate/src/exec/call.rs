@@ -237,8 +237,12 @@ impl Machine<'_, '_, '_> {
 
     /// `validateType`: the value as one of the parameter's type.
     fn checked(&self, value: Evaluated, ty: Type) -> Result<Value> {
-        if matches!(ty, Type::Any | Type::Reflect) {
-            return Ok(value.value);
+        match (ty, &value.value) {
+            (Type::Any, Value::Object(object)) => {
+                return Ok(object.copied().unwrap_or(value.value));
+            }
+            (Type::Any | Type::Reflect, _) => return Ok(value.value),
+            _ => {}
         }
         if value.is_invalid() {
             if can_be_nil(ty) {

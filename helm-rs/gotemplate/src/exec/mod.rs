@@ -424,15 +424,21 @@ impl<'s> Machine<'s, '_, '_> {
             Value::List(list) => size_of_val(list.items()),
             _ => return Ok(()),
         };
+        self.check_text(bytes)?;
         let limits = &self.shared.options.limits;
-        if bytes > limits.output_bytes {
-            let text = format!("a value exceeds {} bytes", limits.output_bytes);
-            return self.stop(&text);
-        }
         self.shared.made_bytes = self.shared.made_bytes.saturating_add(bytes);
         if self.shared.made_bytes > limits.made_bytes {
             let text = format!("calls return more than {} bytes", limits.made_bytes);
             return self.stop(&text);
+        }
+        Ok(())
+    }
+
+    /// Refuses a text that is too long, or that `fmt` has cut off.
+    fn check_text(&mut self, bytes: usize) -> Result<()> {
+        let limit = self.shared.options.limits.output_bytes.min(fmt::MAX_OUTPUT);
+        if bytes > limit {
+            return self.stop(&format!("a value exceeds {limit} bytes"));
         }
         Ok(())
     }
@@ -480,8 +486,11 @@ impl<'s> Machine<'s, '_, '_> {
             let node = Value::string(self.program.describe(node));
             return self.fail("can't print %s of type %s", &[node, object.type_name().into()]);
         }
+        let before = self.out.len();
         fmt::append_printable(&mut self.out, value);
-        Ok(())
+        // What is too long for the whole output is noticed there.
+        let written = self.out.len().saturating_sub(before);
+        if written > fmt::MAX_OUTPUT { self.check_text(written) } else { Ok(()) }
     }
 
     const fn missing_key(&self) -> MissingKey {

@@ -14,6 +14,7 @@
 //! Two things are bounded that are not in Go, where a map that contains itself ends the
 //! program: nesting and total size. Output stops there.
 
+mod directive;
 mod format;
 mod print;
 

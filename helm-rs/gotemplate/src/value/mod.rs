@@ -351,6 +351,18 @@ pub trait Object: Any {
         None
     }
 
+    /// What a pointer's struct prints, when its type by itself is a `fmt.Stringer`; [`Object::string`]
+    /// is the pointer's text, which may come from a method of the pointer alone.
+    fn pointee_string(&self) -> Option<Str> {
+        None
+    }
+
+    /// What a function gets for it, when that is another thing: Go copies a struct into an
+    /// interface, and a copy cannot be addressed, so that it lacks the methods of the pointer type.
+    fn copied(&self) -> Option<Value> {
+        None
+    }
+
     /// For a named type over a basic kind, the value as that plain kind.
     fn underlying(&self) -> Option<Value> {
         None

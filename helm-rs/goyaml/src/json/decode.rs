@@ -8,7 +8,7 @@ use bstr::BString;
 
 use super::Error;
 use crate::quote::quote_byte;
-use crate::{Limits, Map, Value};
+use crate::{LimitError, Limits, Map, Value};
 
 /// Go's `maxNestingDepth`
 const MAX_DEPTH: usize = 10_000;
@@ -38,9 +38,7 @@ pub(super) fn parse(
     extent: Extent,
     limits: &Limits,
 ) -> Result<Parsed, Error> {
-    if input.len() > limits.max_bytes {
-        return Err(Error::Bytes { size: input.len(), limit: limits.max_bytes });
-    }
+    limits.check_bytes(input)?;
     let mut parser = Parser { input, at: 0, exact, extent, overflow: None };
     let max_depth = limits.max_depth.min(MAX_DEPTH);
     let value = parser.document(max_depth)?;
@@ -166,7 +164,7 @@ impl Parser<'_> {
             while let Some(value) = complete.take() {
                 let Some(around) = open.last_mut() else {
                     return if too_deep {
-                        Err(Error::Depth { limit: max_depth })
+                        Err(Error::Limit(LimitError::Depth { limit: max_depth }))
                     } else {
                         Ok(value)
                     };

@@ -2,7 +2,7 @@
 
 use super::Error;
 use crate::scalar::number;
-use crate::{Node, Source};
+use crate::{LimitError, Node, Source};
 
 /// How deep values may nest. Go has no such bound and finds values that contain themselves.
 pub(crate) const MAX_DEPTH: usize = 10_000;
@@ -107,9 +107,9 @@ fn write_node<S: Source>(
 
 const fn check_size(depth: usize, written: usize) -> Result<(), Error> {
     if depth >= MAX_DEPTH {
-        Err(Error::Depth { limit: MAX_DEPTH })
+        Err(Error::Limit(LimitError::Depth { limit: MAX_DEPTH }))
     } else if written > MAX_OUTPUT {
-        Err(Error::Output { limit: MAX_OUTPUT })
+        Err(Error::Limit(LimitError::Output { limit: MAX_OUTPUT }))
     } else {
         Ok(())
     }

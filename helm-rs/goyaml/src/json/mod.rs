@@ -5,7 +5,7 @@ mod encode;
 
 use thiserror::Error as ThisError;
 
-use crate::{Limits, Map, Source, Value};
+use crate::{LimitError, Limits, Map, Source, Value};
 use decode::{Extent, parse};
 use encode::{Style, encode};
 
@@ -44,26 +44,9 @@ pub enum Error {
         /// `NaN`, `+Inf` or `-Inf`.
         text: String,
     },
-    /// The input is too long.
-    #[error("input of {size} bytes exceeds the limit of {limit}")]
-    Bytes {
-        /// Bytes given.
-        size: usize,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// The output grows too long.
-    #[error("output exceeds the limit of {limit} bytes")]
-    Output {
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// A value nests too deep, or for ever.
-    #[error("nesting exceeds the limit of {limit} levels")]
-    Depth {
-        /// Levels allowed.
-        limit: usize,
-    },
+    /// A bound of [`Limits`] that Go does not have.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 impl Error {

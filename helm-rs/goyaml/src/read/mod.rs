@@ -14,7 +14,7 @@ mod token;
 
 pub(crate) use convert::Numbers;
 
-use crate::{Conversion, Error, LimitError, Limits, Value};
+use crate::{Conversion, Error, Limits, Value};
 use compose::Document;
 use reader::Input;
 
@@ -25,10 +25,7 @@ pub(crate) fn read(
     numbers: Numbers,
     limits: &Limits,
 ) -> Result<Value, Error> {
-    if input.len() > limits.max_bytes {
-        let (size, limit) = (input.len(), limits.max_bytes);
-        return Err(Error::Limit(LimitError::Bytes { size, limit }));
-    }
+    limits.check_bytes(input)?;
     let input = Input::new(input);
     let document =
         Document::first(&input).map_err(|error| Error::Converting(Conversion::Yaml(error)))?;

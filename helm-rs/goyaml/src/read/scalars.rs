@@ -38,14 +38,15 @@ impl Breaks<'_> {
     /// Appends what the breaks amount to: a space for a single line feed.
     fn fold_into(&mut self, text: &mut Vec<u8>) {
         if self.first == b"\n" {
-            if self.rest.is_empty() {
-                text.push(b' ');
-            }
-        } else {
-            text.extend_from_slice(self.first);
+            self.first = if self.rest.is_empty() { b" " } else { b"" };
         }
+        self.keep_in(text);
+    }
+
+    /// Appends the breaks as they are.
+    fn keep_in(&mut self, text: &mut Vec<u8>) {
+        text.extend_from_slice(std::mem::take(&mut self.first));
         text.append(&mut self.rest);
-        self.first = b"";
     }
 }
 
@@ -63,16 +64,7 @@ impl<'t> Scanner<'t> {
         self.reader.skip_ascii(1);
         self.reader.ensure(1)?;
         let (chomping, increment) = self.scan_block_header()?;
-        self.reader.ensure(1)?;
-        self.scan_blanks()?;
-        self.scan_comment()?;
-        if !self.reader.is_break_or_end(0) {
-            return Err(self.error("did not find expected comment or line break"));
-        }
-        if self.reader.is_break(0) {
-            self.reader.ensure(2)?;
-            self.reader.line_break();
-        }
+        self.scan_line_rest()?;
 
         let mut indent = match increment {
             0 => 0,
@@ -85,15 +77,11 @@ impl<'t> Scanner<'t> {
         let mut leading_blank = false;
         while self.reader.mark.column == indent && !self.reader.is_end() {
             let trailing_blank = self.reader.is_blank(0);
-            if !literal && !leading_blank && !trailing_blank && breaks.first == b"\n" {
-                if breaks.rest.is_empty() {
-                    text.push(b' ');
-                }
+            if literal || leading_blank || trailing_blank {
+                breaks.keep_in(&mut text);
             } else {
-                text.extend_from_slice(breaks.first);
+                breaks.fold_into(&mut text);
             }
-            breaks.first = b"";
-            text.append(&mut breaks.rest);
             leading_blank = trailing_blank;
 
             let from = self.reader.position();
@@ -227,23 +215,13 @@ impl<'t> Scanner<'t> {
             if self.reader.at(0) == quote {
                 break;
             }
-            let blanks_from = self.reader.position();
-            while self.reader.is_blank(0) || self.reader.is_break(0) {
-                if self.reader.is_blank(0) {
-                    self.reader.skip_ascii(1);
-                } else {
-                    self.reader.ensure(2)?;
-                    if leading_blanks {
-                        breaks.rest.extend_from_slice(self.reader.line_break());
-                    } else {
-                        self.cut(&mut text, blanks_from);
-                        breaks.first = self.reader.line_break();
-                        leading_blanks = true;
-                    }
-                }
-                self.reader.ensure(1)?;
-            }
+            let end = self.reader.position();
+            let is_cut = leading_blanks;
+            self.scan_spaces(&mut breaks, &mut leading_blanks, 0)?;
             if leading_blanks {
+                if !is_cut {
+                    self.cut(&mut text, end);
+                }
                 breaks.fold_into(&mut text.done);
                 text.from = self.reader.position();
             }
@@ -251,6 +229,35 @@ impl<'t> Scanner<'t> {
         let last = self.reader.slice(text.from, self.reader.position());
         self.reader.skip_ascii(1);
         Ok(text.finish(last))
+    }
+
+    /// Moves over blanks and line breaks inside a scalar. `leading_blanks`: a line has ended, so
+    /// that blanks lead the next; a tab among them must stand at `indent` or behind.
+    fn scan_spaces(
+        &mut self,
+        breaks: &mut Breaks<'t>,
+        leading_blanks: &mut bool,
+        indent: usize,
+    ) -> Scan<()> {
+        while self.reader.is_blank(0) || self.reader.is_break(0) {
+            if self.reader.is_break(0) {
+                self.reader.ensure(2)?;
+                let line_break = self.reader.line_break();
+                if std::mem::replace(leading_blanks, true) {
+                    breaks.rest.extend_from_slice(line_break);
+                } else {
+                    breaks.first = line_break;
+                }
+            } else {
+                let is_tab = self.reader.at(0) == b'\t';
+                if is_tab && *leading_blanks && self.reader.mark.column < indent {
+                    return Err(self.error("found a tab character that violates indentation"));
+                }
+                self.reader.skip_ascii(1);
+            }
+            self.reader.ensure(1)?;
+        }
+        Ok(())
     }
 
     /// Moves the piece that ends at `end` into the text.
@@ -342,26 +349,7 @@ impl<'t> Scanner<'t> {
                 break;
             }
             self.reader.ensure(1)?;
-            while self.reader.is_blank(0) || self.reader.is_break(0) {
-                if self.reader.is_blank(0) {
-                    if leading_blanks
-                        && self.reader.mark.column < indent
-                        && self.reader.at(0) == b'\t'
-                    {
-                        return Err(self.error("found a tab character that violates indentation"));
-                    }
-                    self.reader.skip_ascii(1);
-                } else {
-                    self.reader.ensure(2)?;
-                    if leading_blanks {
-                        breaks.rest.extend_from_slice(self.reader.line_break());
-                    } else {
-                        breaks.first = self.reader.line_break();
-                        leading_blanks = true;
-                    }
-                }
-                self.reader.ensure(1)?;
-            }
+            self.scan_spaces(&mut breaks, &mut leading_blanks, indent)?;
             if !in_flow && self.reader.mark.column < indent {
                 break;
             }

@@ -511,6 +511,21 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
+    /// Moves over the rest of a line on which only a comment may still stand.
+    pub(super) fn scan_line_rest(&mut self) -> Scan<()> {
+        self.reader.ensure(1)?;
+        self.scan_blanks()?;
+        self.scan_comment()?;
+        if !self.reader.is_break_or_end(0) {
+            return Err(self.error("did not find expected comment or line break"));
+        }
+        if self.reader.is_break(0) {
+            self.reader.ensure(2)?;
+            self.reader.line_break();
+        }
+        Ok(())
+    }
+
     /// Moves over spaces and tabs.
     pub(super) fn scan_blanks(&mut self) -> Scan<()> {
         while self.reader.is_blank(0) {

@@ -13,16 +13,7 @@ impl<'t> Scanner<'t> {
             b"TAG" => self.scan_tag_directive()?,
             _ => return Err(self.error("found unknown directive name")),
         };
-        self.reader.ensure(1)?;
-        self.scan_blanks()?;
-        self.scan_comment()?;
-        if !self.reader.is_break_or_end(0) {
-            return Err(self.error("did not find expected comment or line break"));
-        }
-        if self.reader.is_break(0) {
-            self.reader.ensure(2)?;
-            self.reader.line_break();
-        }
+        self.scan_line_rest()?;
         Ok(kind)
     }
 

@@ -65,6 +65,9 @@ impl OpenApi {
     /// Adds the definitions of another document of the same version: a server has one document
     /// per API group in version 3.
     pub fn extend(&mut self, other: Self) {
+        if self.definitions.is_empty() {
+            self.version = other.version;
+        }
         self.definitions.extend(other.definitions);
         self.kinds.extend(other.kinds);
     }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
 
+use crate::gourl::Url;
+
 /// Letters beyond ASCII that mail addresses may have.
 const WIDE: &str = r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}";
 
@@ -54,61 +56,18 @@ pub(super) fn is_url(text: &str) -> bool {
     } else {
         text
     };
-    let rest = parsed.split_once("://").map_or("", |(_, rest)| rest);
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    if host.starts_with('.') || has_bad_escape(parsed) {
-        return false;
-    }
+    let Ok(address) = Url::parse(parsed.as_bytes()) else { return false };
     // Without a host, a path must look like one.
-    if host.is_empty() {
-        let path = parsed.split(['?', '#']).next().unwrap_or_default();
-        if !path.is_empty() && !path.contains('.') {
-            return false;
-        }
+    let is_word = |path: &[u8]| !path.is_empty() && !path.contains(&b'.');
+    if address.host.starts_with(b".") || address.host.is_empty() && is_word(&address.path) {
+        return false;
     }
     URL.as_ref().is_some_and(|url| url.is_match(text))
 }
 
-/// `govalidator.IsRequestURL`: an address with a scheme that `url.ParseRequestURI` accepts.
+/// `govalidator.IsRequestURL`
 pub(super) fn is_request_url(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let scheme_fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    if !scheme_fits || text.chars().any(|c| c.is_ascii_control()) || has_bad_escape(text) {
-        return false;
-    }
-    // Opaque addresses (`mailto:x`) are no request.
-    let Some(rest) = rest.strip_prefix('/') else { return false };
-    let Some(authority) = rest.strip_prefix('/') else { return true };
-    let authority = authority.split(['/', '?']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    is_host(host)
-}
-
-/// Whether Go's `net/url` takes the text as host and port.
-fn is_host(host: &str) -> bool {
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => (name, port),
-        _ => (host, ""),
-    };
-    let bracketed = name.starts_with('[');
-    if bracketed != name.ends_with(']') && !name.is_empty() {
-        return false;
-    }
-    let fits = |c: char| !matches!(c, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
-    port.chars().all(|c| c.is_ascii_digit())
-        && name.chars().all(fits)
-        && (bracketed || !name.contains(':'))
-}
-
-/// Whether a `%` is not followed by two hexadecimal digits.
-fn has_bad_escape(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    (0..bytes.len()).any(|at| {
-        bytes.get(at) == Some(&b'%')
-            && !bytes.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit))
-    })
+    Url::is_request(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -124,6 +83,6 @@ mod tests {
         assert!(!is_url("https://"));
         assert!(is_request_url("https://example.org/icon.svg"));
         assert!(!is_request_url("example.org/icon.svg"));
-        assert!(!is_request_url("mailto:x"));
+        assert!(is_request_url("mailto:x"));
     }
 }

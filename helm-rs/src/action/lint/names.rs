@@ -88,7 +88,7 @@ fn path_segment(name: &str) -> Vec<String> {
 
 fn too_long(name: &str, limit: usize) -> Vec<String> {
     if name.len() > limit {
-        vec![format!("must be no more than {limit} bytes")]
+        vec![format!("must be no more than {limit} characters")]
     } else {
         Vec::new()
     }

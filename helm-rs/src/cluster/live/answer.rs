@@ -25,7 +25,7 @@ impl Answer {
         if value.get("kind").is_some_and(|kind| kind == "Status")
             && value.get("status").is_some_and(|status| status == "Failure")
         {
-            return Err(ClusterError::from_status_object(value));
+            return Err(ClusterError::from_status_object(&value));
         }
         Ok(value)
     }

@@ -155,6 +155,15 @@ impl Connection {
         let files = self.kubeconfig.as_ref().map_or(self.search.as_slice(), std::slice::from_ref);
         let mut merged = Kubeconfig::default();
         for file in files {
+            // Broken YAML is told in Go's words.
+            if let Ok(text) = std::fs::read(file)
+                && let Err(error) = goyaml::from_yaml(&text, &goyaml::Limits::default())
+            {
+                let error = error.to_string();
+                let error = error.trim_start_matches("error converting YAML to JSON: ");
+                let reason = format!("error loading config file \"{}\": {error}", file.display());
+                return Err(configuration(reason));
+            }
             let read = match Kubeconfig::read_from(file) {
                 Ok(read) => read,
                 Err(KubeconfigError::ReadConfig(error, _)) => {
@@ -178,8 +187,8 @@ impl Connection {
         Ok(merged)
     }
 
-    /// Takes the parts that count out of a kubeconfig. Names that do not exist are errors in
-    /// client-go's words (`clientcmd/client_config.go`).
+    /// Takes the parts that count out of a kubeconfig. A context that does not exist is an error;
+    /// a cluster or a user that does not is the default one, as in client-go.
     fn choose(
         &self,
         kubeconfig: &mut Kubeconfig,
@@ -188,36 +197,25 @@ impl Connection {
         let Some(wanted) = wanted.filter(|name| !name.is_empty()) else {
             return Ok(<(Context, Cluster, AuthInfo)>::default());
         };
-        let missing = |what: &str, name: &str| {
-            configuration(format!("{what} {} does not exist", quote(name)))
-        };
         let context = kubeconfig
             .contexts
             .iter_mut()
             .find(|context| context.name == wanted)
             .and_then(|context| context.context.take())
-            .ok_or_else(|| missing("context", &wanted))?;
+            .ok_or_else(|| configuration(format!("context {} does not exist", quote(&wanted))))?;
         let cluster = kubeconfig
             .clusters
             .iter_mut()
             .find(|cluster| cluster.name == context.cluster)
-            .and_then(|cluster| cluster.cluster.take());
-        let cluster = match cluster {
-            Some(cluster) => cluster,
-            None if context.cluster.is_empty() || self.server.is_some() => Cluster::default(),
-            None => return Err(missing("cluster", &context.cluster)),
-        };
+            .and_then(|cluster| cluster.cluster.take())
+            .unwrap_or_default();
         let user_name = context.user.clone().unwrap_or_default();
-        let user = kubeconfig
+        let mut user = kubeconfig
             .auth_infos
             .iter_mut()
             .find(|user| user.name == user_name)
-            .map(|user| user.auth_info.take().unwrap_or_default());
-        let mut user = match user {
-            Some(user) => user,
-            None if user_name.is_empty() => AuthInfo::default(),
-            None => return Err(missing("auth info", &user_name)),
-        };
+            .and_then(|user| user.auth_info.take())
+            .unwrap_or_default();
         if let Some(exec) = user.exec.as_mut()
             && exec.provide_cluster_info
         {

@@ -138,7 +138,7 @@ struct Found {
 pub(super) async fn discover(sender: &Sender) -> Result<Discovery, ClusterError> {
     let mut found = Found::default();
     for path in ["/api", "/apis"] {
-        let mut call = Call::get(path.to_owned());
+        let mut call = Call::get(path.to_owned()).raw();
         call.accept = AGGREGATED;
         match sender.send(&call).await {
             Ok(answer) => found.add(answer.parse()?),

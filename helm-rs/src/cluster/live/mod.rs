@@ -11,11 +11,14 @@
 mod answer;
 mod clock;
 mod connection;
+mod credentials;
 mod discover;
 mod path;
+mod problem;
 mod retry;
 mod reviews;
 mod send;
+mod stream;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -33,10 +36,14 @@ use super::{
 pub use clock::SystemClock;
 pub use connection::{Connection, InCluster};
 pub use retry::RetryPolicy;
+pub use stream::BodyStream;
 
 use path::Query;
 use retry::{Call, Repeat};
 use send::Sender;
+
+/// Who gets the warnings that the server sends.
+pub type Warnings = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How requests are sent.
 #[derive(Clone)]
@@ -56,7 +63,7 @@ pub struct LiveOptions {
     /// Random bits for the jitter of waits.
     pub seed: u64,
     /// Gets each warning that the server sends with an answer.
-    pub warnings: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub warnings: Option<Warnings>,
 }
 
 impl LiveOptions {
@@ -65,7 +72,7 @@ impl LiveOptions {
         Self {
             user_agent: user_agent.to_owned(),
             concurrency: 32,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(1),
             answer_size: 1 << 30,
             retry: RetryPolicy::default(),
             clock: Arc::new(SystemClock::new()),
@@ -90,7 +97,7 @@ struct OpenApi {
 }
 
 impl Live {
-    /// Prepares a client; nothing is sent yet, but credential plugins may run.
+    /// Prepares a client; nothing is sent yet, and no credential plugin runs.
     ///
     /// # Errors
     /// [`ClusterError::Configuration`] when kubeconfig, certificates or credentials are not good.
@@ -100,7 +107,7 @@ impl Live {
     ) -> Result<Self, ClusterError> {
         let config = connection.config(&options).await?;
         Ok(Self {
-            sender: Sender::new(config, options).await?,
+            sender: Sender::new(config, options),
             discovery: tokio::sync::Mutex::new(None),
             openapi: tokio::sync::Mutex::new(OpenApi::default()),
         })
@@ -287,7 +294,9 @@ impl Cluster for Live {
     }
 
     fn server_version(&self) -> Reply<'_, ServerVersion> {
-        Box::pin(async move { self.sender.send(&Call::get("/version".to_owned())).await?.parse() })
+        Box::pin(
+            async move { self.sender.send(&Call::get("/version".to_owned()).raw()).await?.parse() },
+        )
     }
 
     fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {

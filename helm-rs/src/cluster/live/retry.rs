@@ -30,7 +30,7 @@ impl Default for RetryPolicy {
             tries: 8,
             first: Duration::from_millis(100),
             longest: Duration::from_secs(5),
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
         }
     }
 }
@@ -83,10 +83,9 @@ fn tries_for(repeat: Repeat, error: &ClusterError, reached: bool) -> u32 {
 fn transport_tries(error: &TransportError, repeatable: bool, reached: bool) -> u32 {
     match error.problem {
         TransportProblem::Certificate { .. } => 1,
-        _ if error.before_sending() => {
-            // A server that answered before is restarting; one that never did has a wrong address.
-            if reached { u32::MAX } else { 1 }
-        }
+        // A server that answered before is restarting; one that never did has a wrong address.
+        _ if error.before_sending() && !reached => 1,
+        _ if error.before_sending() => u32::MAX,
         TransportProblem::Timeout if repeatable => 2,
         _ if repeatable => u32::MAX,
         _ => 1,
@@ -132,6 +131,9 @@ pub(super) struct Call {
     /// The qualified resource and the name that client-go's messages end with.
     pub(super) about: (String, String),
     pub(super) repeat: Repeat,
+    /// Whether a refusal's own words do not count: client-go reads some answers raw and then has
+    /// none but its own.
+    pub(super) raw: bool,
     /// The field manager that an object has that this call created.
     pub(super) manager: String,
 }
@@ -145,12 +147,18 @@ impl Call {
             accept: "application/json",
             about: <(String, String)>::default(),
             repeat: Repeat::Always,
+            raw: false,
             manager: String::new(),
         }
     }
 
     pub(super) fn get(path: String) -> Self {
         Self::new("GET", path)
+    }
+
+    pub(super) const fn raw(mut self) -> Self {
+        self.raw = true;
+        self
     }
 
     pub(super) fn about(mut self, target: &Target) -> Self {

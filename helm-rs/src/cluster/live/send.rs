@@ -1,9 +1,7 @@
 //! Sending a request until it is answered or there is no hope.
 
 use std::error::Error as _;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,17 +9,20 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use kube::{Client, Config};
-use tokio::sync::Semaphore;
+use tokio::sync::{RwLock, Semaphore};
 
 use super::LiveOptions;
 use super::answer::{Answer, refusal};
+use super::credentials::{NoClient, can_renew, client, refused};
+use super::problem::{innermost, problem};
 use super::retry::{Call, Repeat};
 use crate::cluster::{ClusterError, ErrorKind, ReadError, TransportError, TransportProblem};
 
 /// A client with its limits.
 pub(super) struct Sender {
     config: Config,
-    client: RwLock<Client>,
+    /// Made when the first request is sent.
+    client: RwLock<Option<Client>>,
     /// The server's URL without a slash at its end.
     url: String,
     slots: Semaphore,
@@ -38,17 +39,16 @@ enum Outcome {
 }
 
 impl Sender {
-    pub(super) async fn new(config: Config, options: LiveOptions) -> Result<Self, ClusterError> {
-        let client = client(&config).await?;
-        Ok(Self {
+    pub(super) fn new(config: Config, options: LiveOptions) -> Self {
+        Self {
             url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
-            client: RwLock::new(client),
+            client: RwLock::new(None),
             config,
             slots: Semaphore::new(options.concurrency.max(1)),
             random: AtomicU64::new(options.seed),
             options,
             reached: AtomicBool::new(false),
-        })
+        }
     }
 
     pub(super) fn url(&self) -> &str {
@@ -93,9 +93,10 @@ impl Sender {
             };
             tries += 1;
             match error.kind() {
-                ErrorKind::Unauthorized if !renewed && self.can_renew() => {
+                // As client-go does: a plugin or a file may have new credentials by now.
+                ErrorKind::Unauthorized if !renewed && can_renew(&self.config) => {
                     renewed = true;
-                    self.renew().await?;
+                    *self.client.write().await = None;
                     continue;
                 }
                 ErrorKind::NotFound
@@ -198,7 +199,7 @@ impl Sender {
         let request = request
             .body(body)
             .map_err(|error| ReadError { reason: format!("the request's URL: {error}") })?;
-        let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let client = self.client(call).await?;
         let response = match client.send(request).await {
             Ok(response) => response,
             Err(error) => return Err(self.unanswered(call, &error).await),
@@ -216,10 +217,28 @@ impl Sender {
         let body = Limited::new(response.into_body(), self.options.answer_size).collect().await;
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let about = (call.about.0.as_str(), call.about.1.as_str());
-        let status = refusal(code, call.method, about, &content_type, &body);
+        let unread = call.raw && !content_type.starts_with("text/");
+        let body = if unread { &[][..] } else { &body };
+        let status = refusal(code, call.method, about, &content_type, body);
         let retry_after =
             retry_after.or_else(|| status.retry_after_seconds().map(Duration::from_secs));
         Err(ClusterError::Status { status: Box::new(status), retry_after })
+    }
+
+    /// The client, made when there is none.
+    async fn client(&self, call: &Call) -> Result<Client, ClusterError> {
+        if let Some(client) = &*self.client.read().await {
+            return Ok(client.clone());
+        }
+        let mut slot = self.client.write().await;
+        if let Some(client) = &*slot {
+            return Ok(client.clone());
+        }
+        match client(&self.config).await {
+            Ok(client) => Ok(slot.insert(client).clone()),
+            Err(NoClient::Configuration(error)) => Err(error),
+            Err(NoClient::Credentials(problem)) => Err(self.transport(call, problem)),
+        }
     }
 
     fn warn(&self, response: &Response<Body>) {
@@ -255,9 +274,9 @@ impl Sender {
 
     async fn unanswered(&self, call: &Call, error: &kube::Error) -> ClusterError {
         let problem = match error {
-            kube::Error::Auth(error) => Some(credentials(error)),
+            kube::Error::Auth(error) => Some(refused(error, &self.config)),
             kube::Error::Service(error) => match error.downcast_ref::<kube::client::AuthError>() {
-                Some(error) => Some(credentials(error)),
+                Some(error) => Some(refused(error, &self.config)),
                 None => problem(&**error),
             },
             error => error.source().and_then(problem),
@@ -292,19 +311,6 @@ impl Sender {
         }
     }
 
-    /// Whether new credentials can be had: from a plugin, or from a file that changed.
-    const fn can_renew(&self) -> bool {
-        let auth = &self.config.auth_info;
-        auth.exec.is_some() || auth.token_file.is_some()
-    }
-
-    /// Makes credentials anew, as client-go does when the server refuses them.
-    async fn renew(&self) -> Result<(), ClusterError> {
-        let renewed = client(&self.config).await?;
-        *self.client.write().unwrap_or_else(PoisonError::into_inner) = renewed;
-        Ok(())
-    }
-
     /// A number in 0..1 (SplitMix64).
     fn random(&self) -> f64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -321,28 +327,6 @@ impl Answer {
         let status = r#"{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success"}"#;
         Self { body: Bytes::from_static(status.as_bytes()), date: None }
     }
-}
-
-/// A client for a configuration. Credential plugins run here, so not on the runtime's own threads.
-async fn client(config: &Config) -> Result<Client, ClusterError> {
-    let config = config.clone();
-    let made = tokio::task::spawn_blocking(move || {
-        // The client's background task belongs to the runtime that this thread knows.
-        Client::try_from(config)
-    })
-    .await;
-    match made {
-        Ok(Ok(client)) => Ok(client),
-        Ok(Err(kube::Error::Auth(error))) => Err(ClusterError::Configuration {
-            reason: format!("getting credentials: {}", innermost(&error)),
-        }),
-        Ok(Err(error)) => Err(ClusterError::Configuration { reason: innermost(&error) }),
-        Err(error) => Err(ClusterError::Configuration { reason: error.to_string() }),
-    }
-}
-
-fn credentials(error: &kube::client::AuthError) -> TransportProblem {
-    TransportProblem::Other { reason: format!("getting credentials: {}", innermost(error)) }
 }
 
 fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
@@ -362,86 +346,4 @@ fn warning_text(header: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// The text of the last error of a chain.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
-}
-
-/// What an HTTP client's error means, when it is one of the known ones.
-pub(super) fn problem(error: &(dyn std::error::Error + 'static)) -> Option<TransportProblem> {
-    let mut next = Some(error);
-    let mut connecting = false;
-    while let Some(error) = next {
-        if error.to_string() == "dns error" {
-            return Some(TransportProblem::Lookup {
-                host: String::new(),
-                reason: "no such host".to_owned(),
-            });
-        }
-        connecting |= error.to_string() == "client error (Connect)";
-        if let Some(error) = error.downcast_ref::<rustls::Error>() {
-            return Some(tls(error));
-        }
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            if let Some(inner) = error.get_ref()
-                && let Some(problem) = problem(inner)
-            {
-                return Some(problem);
-            }
-            if let Some(problem) = from_io(error, connecting) {
-                return Some(problem);
-            }
-        }
-        if let Some(error) = error.downcast_ref::<hyper::Error>()
-            && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())
-        {
-            return Some(TransportProblem::Closed);
-        }
-        next = error.source();
-    }
-    None
-}
-
-fn from_io(error: &io::Error, connecting: bool) -> Option<TransportProblem> {
-    let connect = |reason: &str| Some(TransportProblem::Connect { reason: reason.to_owned() });
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            Some(TransportProblem::Refused { address: String::new() })
-        }
-        io::ErrorKind::ConnectionReset if connecting => {
-            connect("connect: connection reset by peer")
-        }
-        io::ErrorKind::ConnectionReset => Some(TransportProblem::Reset { ends: String::new() }),
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::ConnectionAborted => Some(TransportProblem::Closed),
-        io::ErrorKind::TimedOut if connecting => connect("i/o timeout"),
-        io::ErrorKind::HostUnreachable => connect("connect: no route to host"),
-        io::ErrorKind::NetworkUnreachable => connect("connect: network is unreachable"),
-        io::ErrorKind::TimedOut => Some(TransportProblem::Timeout),
-        _ => None,
-    }
-}
-
-fn tls(error: &rustls::Error) -> TransportProblem {
-    use rustls::CertificateError;
-    let reason = match error {
-        rustls::Error::InvalidCertificate(certificate) => match certificate {
-            CertificateError::UnknownIssuer => {
-                "x509: certificate signed by unknown authority".to_owned()
-            }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "x509: certificate has expired or is not yet valid".to_owned()
-            }
-            other => format!("x509: {other}"),
-        },
-        other => return TransportProblem::Other { reason: format!("tls: {other}") },
-    };
-    TransportProblem::Certificate { reason }
 }

@@ -103,7 +103,7 @@ impl Watch for LiveWatch {
                     }
                     Ok(Some(Err(error))) => {
                         let problem =
-                            super::send::problem(&error).unwrap_or(TransportProblem::Closed);
+                            super::problem::problem(&error).unwrap_or(TransportProblem::Closed);
                         return Err(self.transport(problem));
                     }
                 }

@@ -38,6 +38,7 @@ pub(super) fn apply(object: &mut Value) {
         ("", "Pod") => {
             if let Some(spec) = object.get_mut("spec") {
                 pod(spec);
+                host_ports(spec);
                 fill(spec, "enableServiceLinks", true.into());
             }
         }
@@ -207,9 +208,7 @@ fn workload(kind: &str, object: &mut Value) {
         "ReplicaSet" => fill(spec, "replicas", 1.into()),
         _ => return,
     }
-    if let Some(template) = spec.pointer_mut("/template/spec") {
-        pod(template);
-    }
+    template(spec);
     if kind == "DaemonSet" && object.pointer("/metadata/generation").is_none() {
         annotate(object, TEMPLATE_GENERATION, "1");
     }
@@ -258,9 +257,7 @@ fn job(spec: &mut Value) {
         fill(spec, "completions", 1.into());
     }
     fill(spec, "parallelism", 1.into());
-    if let Some(template) = spec.pointer_mut("/template/spec") {
-        pod(template);
-    }
+    template(spec);
 }
 
 fn cron_job(object: &mut Value) {
@@ -269,8 +266,20 @@ fn cron_job(object: &mut Value) {
     fill(spec, "suspend", false.into());
     fill(spec, "successfulJobsHistoryLimit", 3.into());
     fill(spec, "failedJobsHistoryLimit", 1.into());
-    if let Some(template) = spec.pointer_mut("/jobTemplate/spec/template/spec") {
-        pod(template);
+    if let Some(job) = spec.get_mut("jobTemplate") {
+        fill(job, "metadata", json!({}));
+        if let Some(spec) = job.get_mut("spec") {
+            template(spec);
+        }
+    }
+}
+
+/// A pod template, whose metadata a server always writes.
+fn template(spec: &mut Value) {
+    let Some(template) = spec.get_mut("template") else { return };
+    fill(template, "metadata", json!({}));
+    if let Some(spec) = template.get_mut("spec") {
+        pod(spec);
     }
 }
 
@@ -286,10 +295,9 @@ fn pod(spec: &mut Value) {
         fill(spec, "serviceAccountName", account.clone());
         fill(spec, "serviceAccount", account);
     }
-    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         for container in items(spec, list) {
-            self::container(container, host_network);
+            self::container(container);
         }
     }
     for volume in items(spec, "volumes") {
@@ -297,7 +305,22 @@ fn pod(spec: &mut Value) {
     }
 }
 
-fn container(container: &mut Value, host_network: bool) {
+/// Ports of the node for a pod in its network; templates are left as they are.
+fn host_ports(spec: &mut Value) {
+    if spec.get("hostNetwork") != Some(&Value::Bool(true)) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            for port in items(container, "ports") {
+                let number = port.get("containerPort").cloned().unwrap_or_default();
+                fill(port, "hostPort", number);
+            }
+        }
+    }
+}
+
+fn container(container: &mut Value) {
     let image = text(container, "image").to_owned();
     let name = image.rsplit('/').next().unwrap_or_default();
     let latest = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
@@ -308,10 +331,6 @@ fn container(container: &mut Value, host_network: bool) {
     fill(container, "terminationMessagePolicy", "File".into());
     for port in items(container, "ports") {
         fill(port, "protocol", "TCP".into());
-        if host_network {
-            let number = port.get("containerPort").cloned().unwrap_or_default();
-            fill(port, "hostPort", number);
-        }
     }
     for variable in items(container, "env") {
         if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {

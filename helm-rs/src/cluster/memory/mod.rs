@@ -145,7 +145,8 @@ impl MemoryCluster {
         let kind = &resource.kind;
         match state.table.resource(&kind.group, &kind.version, &resource.plural) {
             Some(_) => Ok(()),
-            None => Err(status::no_resource().into()),
+            None if state.table.has_group(&kind.group) => Err(status::no_resource().into()),
+            None => Err(status::no_group(resource, name, verb).into()),
         }
     }
 

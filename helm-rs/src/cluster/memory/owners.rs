@@ -33,6 +33,8 @@ pub(super) fn record(after: &mut Value, before: Option<&Value>, writer: &Writer<
         .map(|(path, _)| path.clone())
         .collect();
     let there: BTreeSet<&Path> = leaves_after.iter().map(|(path, _)| path).collect();
+    let gone: BTreeSet<&Path> =
+        leaves_before.iter().map(|(path, _)| path).filter(|path| !there.contains(path)).collect();
     let api_version = after.get("apiVersion").cloned().unwrap_or_default();
     let entries = after.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut entries: Vec<Value> = entries.cloned().unwrap_or_default();
@@ -43,7 +45,7 @@ pub(super) fn record(after: &mut Value, before: Option<&Value>, writer: &Writer<
             && entry.get("operation").and_then(Value::as_str) == Some("Update")
             && entry.get("subresource").is_none();
         let known = fields.len();
-        fields.retain(|path| path.last().is_some_and(|step| step == ".") || there.contains(path));
+        fields.retain(|path| !gone.contains(path));
         if own {
             found = true;
             fields.extend(set_now.iter().cloned());

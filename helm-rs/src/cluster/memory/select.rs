@@ -99,6 +99,9 @@ fn requirement(text: &str) -> Result<(Requirement, &str), Status> {
         }
     }
     let (operator, rest) = word(rest);
+    if matches!(operator, "in" | "notin") && rest.starts_with('(') && !rest.contains(')') {
+        return Err(fail("found '', expected: ',' or ')'"));
+    }
     let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (Some((values, rest)), "in" | "notin") = (inside, operator) else {
         return Err(fail(&format!("found '{operator}', expected: in, notin, =, ==, !=, gt, lt")));

@@ -137,6 +137,24 @@ pub(super) fn no_resource() -> Status {
     with_details(Status::new(404, "NotFound", message), json!({}))
 }
 
+/// What a JSON patch gets that does not fit, whatever is wrong (`endpoints/handlers/patch.go`).
+pub(super) fn rejected() -> Status {
+    let message = "the server rejected our request due to an error in our request";
+    with_details(Status::new(422, "Invalid", message), json!({}))
+}
+
+/// What client-go makes of the page that a group gets that nobody serves.
+pub(super) fn no_group(resource: &Resource, name: &str, verb: &str) -> Status {
+    let method = match verb {
+        "create" => "POST",
+        "update" => "PUT",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        _ => "GET",
+    };
+    Status::generic(404, method, &resource.qualified(), name, "404 page not found")
+}
+
 /// The authorizer's refusal (`responsewriters/errors.go`, `ForbiddenStatusError`).
 pub(super) fn forbidden(
     resource: &Resource,

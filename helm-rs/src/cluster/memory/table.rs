@@ -4,12 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::cluster::discovery::add_version;
 use crate::cluster::kind::api_version;
 use crate::cluster::{Discovery, Kind, Resource};
 
 /// One resource a line, in a server's order: group version, plural, kind, scope, verbs, short
 /// names, subresources with their kinds. Compared with a real server by a test.
 const BUILTIN: &str = include_str!("builtin.txt");
+
+/// What may be done with custom objects, in the server's order.
+const DEFINED_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// Groups, resources and what else discovery tells, while they are put together.
 #[derive(Clone, Default)]
@@ -45,18 +50,7 @@ impl Table {
 
     fn add(&mut self, resource: Resource) {
         let kind = &resource.kind;
-        let versions = match self.groups.iter_mut().find(|(group, _)| *group == kind.group) {
-            Some((_, versions)) => versions,
-            None => {
-                self.groups.push((kind.group.clone(), Vec::new()));
-                // Just pushed.
-                let Some((_, versions)) = self.groups.last_mut() else { return };
-                versions
-            }
-        };
-        if !versions.contains(&kind.version) {
-            versions.push(kind.version.clone());
-        }
+        add_version(&mut self.groups, kind);
         self.resources.retain(|other| {
             (&other.kind.group, &other.kind.version, &other.plural)
                 != (&kind.group, &kind.version, &resource.plural)
@@ -87,6 +81,7 @@ impl Table {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
             let mut resource =
                 Resource::builtin(&api_version(&group, name), &kind, &plural, namespaced);
+            resource.verbs = DEFINED_VERBS.map(String::from).to_vec();
             resource.short_names.clone_from(&short_names);
             let has = |field| version.pointer(field).is_some();
             if has("/subresources/status") {
@@ -102,7 +97,7 @@ impl Table {
             self.add(resource);
         }
         if let Some((_, versions)) = self.groups.iter_mut().find(|(name, _)| *name == group) {
-            versions.sort_by(|one, other| rank(other).cmp(&rank(one)));
+            versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
         }
     }
 
@@ -113,6 +108,10 @@ impl Table {
                 && resource.kind.version == version
                 && resource.plural == plural
         })
+    }
+
+    pub(super) fn has_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|(name, _)| name == group)
     }
 
     /// The resource for a kind.
@@ -171,14 +170,14 @@ pub(super) fn generation(resource: &Resource) -> Generation {
     let group = resource.kind.group.as_str();
     match (group, resource.plural.as_str()) {
         ("apps", "deployments") => Generation::SpecAndAnnotations,
-        ("apps", "controllerrevisions") | ("resource.k8s.io", "resourceclaims") => Generation::None,
+        ("apps", "controllerrevisions")
+        | ("networking.k8s.io", "ipaddresses" | "servicecidrs")
+        | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => Generation::None,
         ("scheduling.k8s.io", _) => Generation::Fixed,
         ("admissionregistration.k8s.io", plural) if plural.ends_with("webhookconfigurations") => {
             Generation::Field("webhooks")
         }
         ("discovery.k8s.io", _) => Generation::AllButMetadata,
-        ("networking.k8s.io", "ipaddresses" | "servicecidrs")
-        | ("resource.k8s.io", "resourceclaimtemplates") => Generation::None,
         ("", "podtemplates") => Generation::Field("template"),
         ("", "pods" | "replicationcontrollers")
         | (
@@ -248,7 +247,7 @@ mod tests {
     #[test]
     fn versions_in_order() {
         let mut versions = ["v1beta1", "v2", "foo", "v1", "v1alpha2", "v1beta2"];
-        versions.sort_by(|one, other| rank(other).cmp(&rank(one)));
+        versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
         assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"]);
     }
 }

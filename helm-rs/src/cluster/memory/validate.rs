@@ -111,8 +111,9 @@ pub(super) fn no_new_finalizers(
          []string{{{}}}",
         list.join(", ")
     );
-    let problem = Invalid::forbidden("metadata.finalizers", &why);
-    Err(invalid(resource, meta(before, "name"), &[problem]))
+    // A server checks it twice.
+    let problem = || Invalid::forbidden("metadata.finalizers", &why);
+    Err(invalid(resource, meta(before, "name"), &[problem(), problem()]))
 }
 
 /// Letters, digits and `-_.` inside, letters and digits at both ends.

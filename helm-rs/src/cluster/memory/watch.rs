@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::state::{Change, Event};
+use super::state::{Change, Event, set};
 use super::{MemoryCluster, select, write};
 use crate::cluster::{
     ClusterError, ListQuery, Reply, Resource, Status, Watch, WatchEvent, WatchQuery,
@@ -85,6 +85,12 @@ impl MemoryWatch<'_> {
             (false, false) => None,
             (false, true) => Some(WatchEvent::Added(shown(&event.object))),
             (true, true) => Some(WatchEvent::Modified(shown(&event.object))),
+            // What is no longer selected is shown as it was, at the new version.
+            (true, false) if event.change == Change::Modified => {
+                let mut gone = event.before.as_ref().map(&shown)?;
+                set(&mut gone, "resourceVersion", event.version.to_string().into());
+                Some(WatchEvent::Deleted(gone))
+            }
             (true, false) => Some(WatchEvent::Deleted(shown(&event.object))),
         }
     }

@@ -228,13 +228,7 @@ pub(super) fn patch(
             let operations: json_patch::Patch = serde_json::from_value(patch.body.clone())
                 .map_err(|error| status::bad_request(format!("error decoding patch: {error}")))?;
             let mut after = current.clone();
-            json_patch::patch(&mut after, &operations).map_err(|_| {
-                Status::new(
-                    422,
-                    "Invalid",
-                    "the server rejected our request due to an error in our request",
-                )
-            })?;
+            json_patch::patch(&mut after, &operations).map_err(|_| status::rejected())?;
             after
         }
         PatchKind::Merge | PatchKind::Apply => mergepatch::merge::apply(&current, &patch.body)

@@ -8,6 +8,7 @@
 //! queue, so its size does not matter. Objects that are no release records are counted.
 
 mod object;
+mod protobuf;
 mod scan;
 mod sniff;
 mod split_json;
@@ -15,6 +16,7 @@ mod split_yaml;
 mod walk;
 
 pub use object::{ObjectError, Storage, StoredRecord};
+pub use protobuf::ProtobufError;
 pub use scan::{Fault, FaultKind, Scan, scan};
 pub use walk::Input;
 
@@ -40,6 +42,7 @@ impl Default for InputLimits {
 enum Form {
     Json,
     Yaml,
+    Protobuf,
     /// A release string alone.
     Bare,
 }
@@ -50,6 +53,8 @@ struct Chunk {
     /// File and, in a file of many, the object's number from 1.
     place: String,
     form: Form,
+    /// What the items of the list are, where only the list says it (`kubectl get --raw`).
+    list_of: Option<Storage>,
     text: Vec<u8>,
 }
 

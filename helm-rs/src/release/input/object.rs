@@ -1,9 +1,12 @@
 //! One Kubernetes object's text, read as a stored record.
 
+use std::ops::Range;
+
 use base64::Engine as _;
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
+use super::protobuf::{self, ProtobufError};
 use super::{Chunk, Form};
 use crate::release::codec::{self, CodecError, CodecLimits};
 
@@ -21,6 +24,35 @@ pub enum Storage {
     ConfigMap,
     /// No object: a release string or its JSON alone.
     Bare,
+}
+
+impl Storage {
+    /// What the items of a list of this kind are.
+    pub(super) fn of_list(kind: &[u8]) -> Option<Self> {
+        match kind {
+            b"SecretList" => Some(Self::Secret),
+            b"ConfigMapList" => Some(Self::ConfigMap),
+            _ => None,
+        }
+    }
+
+    /// The object's kind; empty for a bare release.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Bare => "",
+        }
+    }
+
+    /// What an object of this kind is.
+    fn of_kind(kind: &str) -> Option<Self> {
+        match kind {
+            "Secret" => Some(Self::Secret),
+            "ConfigMap" => Some(Self::ConfigMap),
+            _ => None,
+        }
+    }
 }
 
 /// A record as it is stored: the object's head, and the release still encoded.
@@ -56,6 +88,9 @@ pub enum ObjectError {
     /// The object's text is no JSON.
     #[error("the object does not parse")]
     Json(#[from] goyaml::json::Error),
+    /// The object's bytes are not Kubernetes' protobuf.
+    #[error("the object does not parse")]
+    Protobuf(#[from] ProtobufError),
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
     NoRelease {
@@ -89,9 +124,8 @@ impl StoredRecord {
     /// Kind and name, for messages.
     pub fn title(&self) -> String {
         match self.storage {
-            Storage::Secret => format!("Secret {}", self.name),
-            Storage::ConfigMap => format!("ConfigMap {}", self.name),
             Storage::Bare => "bare release".to_owned(),
+            storage => format!("{} {}", storage.kind(), self.name),
         }
     }
 
@@ -123,28 +157,116 @@ impl StoredRecord {
     }
 }
 
-/// Reads one object; `None` when it is another thing than a record.
-pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, ObjectError)> {
-    let Chunk { place, form, text } = chunk;
+/// What one object turns out to be; `None` is another thing than a record.
+type Answer = Result<Option<StoredRecord>, (String, ObjectError)>;
+
+/// Reads one object, or the items of a list in a layout that the splitter did not see through.
+pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
+    let Chunk { place, form, list_of, text } = chunk;
     let value = match form {
-        Form::Bare => return Ok(Some(bare(place, &text))),
-        Form::Json => goyaml::json::from_json(&text, &Limits::default()).map_err(Into::into),
-        Form::Yaml => goyaml::from_yaml(&text, &Limits::default()).map_err(Into::into),
+        Form::Bare => return sink(Ok(Some(bare(place, &text)))),
+        Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
+        Form::Json => parse(&text, release_scalar(&text, form), |text| {
+            goyaml::json::from_json(text, &Limits::default())
+        })
+        .map_err(Into::into),
+        Form::Yaml => parse(&text, release_scalar(&text, form), |text| {
+            goyaml::from_yaml(text, &Limits::default())
+        })
+        .map_err(Into::into),
     };
     let value = match value {
         Ok(value) => value,
-        Err(error) => return Err((place, error)),
+        Err(error) => return sink(Err((place, error))),
     };
-    let Value::Map(mut object) = value else { return Ok(None) };
+    let Value::Map(mut object) = value else { return sink(Ok(None)) };
     let kind = string(object.get("kind"));
     if kind.is_empty() && is_release(&object) && form == Form::Json {
-        return Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) }));
+        return sink(Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) })));
     }
-    let storage = match kind.as_str() {
-        "Secret" => Storage::Secret,
-        "ConfigMap" => Storage::ConfigMap,
-        _ => return Ok(None),
-    };
+    if kind.ends_with("List")
+        && let Some(Value::Seq(items)) = object.remove("items")
+    {
+        let list_of = Storage::of_list(kind.as_bytes());
+        for (index, item) in items.into_iter().enumerate() {
+            let Value::Map(item) = item else {
+                sink(Ok(None));
+                continue;
+            };
+            let kind = string(item.get("kind"));
+            let place = format!("{place} item {}", index + 1);
+            sink(object_of(place, Storage::of_kind(&kind).or(list_of), item));
+        }
+        return;
+    }
+    let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
+    sink(object_of(place, storage, object));
+}
+
+/// What stands for a release that was cut out; not base64.
+const CUT: &str = "ichor-cut-here";
+/// Shorter release strings are not worth the cutting.
+const LONG: usize = 4096;
+
+/// Reads an object without parsing each byte of its release string, which is nearly all of it.
+/// The string is put back where it was, or everything is read in the plain way.
+fn parse<E>(
+    text: &[u8],
+    scalar: Option<Range<usize>>,
+    read: impl Fn(&[u8]) -> Result<Value, E>,
+) -> Result<Value, E> {
+    let Some(range) = scalar else { return read(text) };
+    let mut short = text.get(..range.start).unwrap_or_default().to_vec();
+    short.extend_from_slice(CUT.as_bytes());
+    short.extend_from_slice(text.get(range.end..).unwrap_or_default());
+    let mut value = read(&short)?;
+    let release = value
+        .as_map_mut()
+        .and_then(|object| object.get_mut("data")?.as_map_mut()?.get_mut("release"));
+    // Equal: what was cut out was a whole scalar, and the scalar was the release.
+    if let Some(release) = release
+        && release.as_str().is_some_and(|text| text == CUT)
+        && let Ok(text) = std::str::from_utf8(text.get(range).unwrap_or_default())
+    {
+        *release = Value::from(text);
+        return Ok(value);
+    }
+    read(text)
+}
+
+/// Where a long release string stands after its key: in YAML to the end of its line, where it can
+/// only be a plain scalar; in JSON between quotes.
+fn release_scalar(text: &[u8], form: Form) -> Option<Range<usize>> {
+    if text.len() < LONG || text.find(CUT).is_some() {
+        return None;
+    }
+    let key: &[u8] = if form == Form::Json { b"\"release\":" } else { b" release: " };
+    text.find_iter(key).find_map(|at| {
+        let mut start = at + key.len();
+        if form == Form::Json {
+            let blanks = text.get(start..)?.find_not_byteset(b" \n\t\r")?;
+            start += blanks + 1;
+            if text.get(start - 1) != Some(&b'"') {
+                return None;
+            }
+        }
+        let rest = text.get(start..)?;
+        // Looking for a few bytes is many times as fast as looking at each.
+        let end: &[u8] = if form == Form::Json { b"\"\\" } else { b"\n" };
+        let size = rest.find_byteset(end).unwrap_or(rest.len());
+        let value = rest.get(..size)?;
+        let plain = value.first()?.is_ascii_alphabetic()
+            && match form {
+                Form::Json => rest.get(size) == Some(&b'"'),
+                // Nothing that ends a plain scalar or makes it a key.
+                _ => value.find_byteset(b" :#").is_none() && value.find_byteset(b"\t\r").is_none(),
+            };
+        (size >= LONG && plain).then_some(start..start + size)
+    })
+}
+
+fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer {
+    let Some(storage) = storage else { return Ok(None) };
     let metadata = object.get("metadata").and_then(Value::as_map);
     let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
     let (name, namespace) = (field("name"), field("namespace"));
@@ -155,13 +277,10 @@ pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, Object
         .flatten()
         .map(|(key, value)| (key.to_string(), string(Some(value))))
         .collect();
-    let is_record = name.starts_with(NAME_PREFIX)
-        || string(object.get("type")) == SECRET_TYPE
-        || labels.iter().any(|(key, value)| key == "owner" && value == "helm");
-    if !is_record {
+    if !is_record(&name, &string(object.get("type")), &labels) {
         return Ok(None);
     }
-    let title = format!("{kind} {name}");
+    let title = format!("{} {name}", storage.kind());
     let release = match take_release(&mut object, storage) {
         Some(Ok(release)) => release,
         Some(Err(reason)) => {
@@ -171,6 +290,35 @@ pub(super) fn read(chunk: Chunk) -> Result<Option<StoredRecord>, (String, Object
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
+    let Some(storage) = storage else { return Ok(None) };
+    let item = match protobuf::read(text, storage) {
+        Ok(item) => item,
+        Err(error) => return Err((place, error.into())),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (name, namespace) = (text(&item.name), text(&item.namespace));
+    let mut labels: Vec<(String, String)> =
+        item.labels.iter().map(|(key, value)| (text(key), text(value))).collect();
+    labels.sort();
+    if !is_record(&name, &text(&item.secret_type), &labels) {
+        return Ok(None);
+    }
+    let Some(release) = item.release else {
+        let object = format!("{} {name}", storage.kind());
+        return Err((place, ObjectError::NoRelease { object }));
+    };
+    let release = Release::Encoded(release);
+    Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+/// Whether an object is meant to be a record: by name, type or owner.
+fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {
+    name.starts_with(NAME_PREFIX)
+        || secret_type == SECRET_TYPE
+        || labels.iter().any(|(key, value)| key == "owner" && value == "helm")
 }
 
 fn string(value: Option<&Value>) -> String {

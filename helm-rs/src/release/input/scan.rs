@@ -104,7 +104,7 @@ pub fn scan<T: Send>(
                 loop {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((index, chunk)) = next else { return };
-                    match object::read(chunk) {
+                    object::read(chunk, &mut |answer| match answer {
                         Ok(Some(record)) => {
                             let item = work(record);
                             lock().items.extend(item.map(|item| (index, item)));
@@ -113,7 +113,7 @@ pub fn scan<T: Send>(
                         Err((place, error)) => {
                             lock().faults.push((index, Fault::new(&place, error.into())));
                         }
-                    }
+                    });
                 }
             });
         }

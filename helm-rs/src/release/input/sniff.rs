@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Chunk, Fault, Form, InputLimits, Piece, object, split_json, split_yaml};
+use super::{Chunk, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml};
 
 /// Archives within archives are opened to this depth.
 const MAX_NESTING: usize = 3;
@@ -36,6 +36,9 @@ pub(super) fn split(
     if is_tar {
         return archive(place, &mut reader, limits, nesting, sink);
     }
+    if head.starts_with(protobuf::MAGIC) {
+        return protobuf::split(place, &mut reader, limits, sink);
+    }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace());
     match start.and_then(|start| text.get(start..)) {
@@ -55,7 +58,10 @@ fn bare(place: &str, reader: impl Read, limits: &InputLimits, sink: &mut Sink<'_
     match reader.take(limits.object as u64 + 1).read_to_end(&mut text) {
         Err(source) => sink(Piece::Fault(Fault::io(place, source))),
         Ok(_) if text.len() > limits.object => sink(Piece::Fault(Fault::too_large(place, limits))),
-        Ok(_) => sink(Piece::Chunk(Chunk { place: place.to_owned(), form: Form::Bare, text })),
+        Ok(_) => {
+            let place = place.to_owned();
+            sink(Piece::Chunk(Chunk { place, form: Form::Bare, list_of: None, text }))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::BufRead;
 use bstr::ByteSlice;
 
 use super::sniff::Sink;
-use super::{Chunk, Fault, Form, InputLimits, Piece};
+use super::{Chunk, Fault, Form, InputLimits, Piece, Storage};
 
 struct Splitter<'a> {
     place: &'a str,
@@ -23,6 +23,9 @@ struct Splitter<'a> {
     /// The last string directly in a top-level object, and whether a colon followed it.
     key: Vec<u8>,
     after_colon: bool,
+    /// The string being read is the value of `kind` of a top-level object.
+    is_kind: bool,
+    list_of: Option<Storage>,
     element: Vec<u8>,
     overflow: bool,
     count: usize,
@@ -45,6 +48,8 @@ pub(super) fn split(
         escaped: false,
         key: Vec::new(),
         after_colon: false,
+        is_kind: false,
+        list_of: None,
         element: Vec::new(),
         overflow: false,
         count: 0,
@@ -109,17 +114,16 @@ impl Splitter<'_> {
                 rest = self.string(rest);
                 continue;
             }
-            let opens_items = self.after_colon
-                && self.depth == 1
-                && self.list.is_none()
-                && byte == b'['
-                && self.key == b"items";
+            let is_field = self.after_colon && self.depth == 1 && self.list.is_none();
+            let opens_items = is_field && byte == b'[' && self.key == b"items";
+            let is_kind = is_field && self.key == b"kind";
             if !byte.is_ascii_whitespace() {
                 self.after_colon = byte == b':';
             }
             match byte {
                 b'"' => {
                     self.in_string = true;
+                    self.is_kind = is_kind;
                     if self.depth == 1 && self.list.is_none() {
                         self.key.clear();
                     }
@@ -177,6 +181,9 @@ impl Splitter<'_> {
             let text = text.strip_suffix(b"\"").unwrap_or(text);
             self.key.extend_from_slice(text.get(..16).unwrap_or(text));
         }
+        if !self.in_string && std::mem::take(&mut self.is_kind) {
+            self.list_of = Storage::of_list(&self.key);
+        }
         rest
     }
 
@@ -193,6 +200,7 @@ impl Splitter<'_> {
         }
         if self.depth == 0 {
             self.was_list = false;
+            self.list_of = None;
         }
         true
     }
@@ -204,7 +212,7 @@ impl Splitter<'_> {
         if std::mem::take(&mut self.overflow) {
             return sink(Piece::Fault(Fault::too_large(&place, &self.limit)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Json, text }))
+        sink(Piece::Chunk(Chunk { place, form: Form::Json, list_of: self.list_of, text }))
     }
 
     fn broken(&self, byte: u8, sink: &mut Sink<'_>) -> Feed {

@@ -134,7 +134,7 @@ impl Splitter<'_> {
         if overflow {
             return sink(Piece::Fault(Fault::too_large(&place, self.limits)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, text }))
+        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, list_of: None, text }))
     }
 }
 

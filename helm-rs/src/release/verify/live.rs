@@ -1,13 +1,14 @@
-//! Manifests held against the objects of a cluster. Reading the cluster is the caller's: here
-//! are the objects to look for, and what to say about what was found.
+//! Manifests held against the objects of a cluster: what to look for, looking, and what to say
+//! about what was found.
 
 use std::collections::BTreeMap;
 
-use goyaml::Value;
+use serde_json::Value;
 
 use super::record::Audited;
 use super::together::current;
 use super::{Code, Finding};
+use crate::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target};
 use crate::diff::Identity;
 
 /// An object that a release's current revision should have on the cluster.
@@ -47,11 +48,9 @@ impl Live {
     /// What a live object says.
     pub fn of(object: &Value) -> Self {
         let text = |name: &str| {
-            object
-                .at(&["metadata", "annotations", name])
-                .and_then(Value::as_str)
-                .map(ToString::to_string)
-                .unwrap_or_default()
+            let annotations = object.get("metadata").and_then(|about| about.get("annotations"));
+            let value = annotations.and_then(|all| all.get(name)).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
         };
         Self::Present {
             release: text("meta.helm.sh/release-name"),
@@ -69,7 +68,7 @@ pub fn expected(records: &[Audited]) -> Vec<Expected> {
     }
     let mut all = Vec::new();
     for ((namespace, release), revisions) in releases {
-        let Some(current) = current(revisions.iter().copied()) else { continue };
+        let Some(current) = current(&revisions) else { continue };
         all.extend(current.objects.iter().map(|(identity, api_version)| Expected {
             identity: identity.clone(),
             api_version: api_version.clone(),
@@ -80,6 +79,44 @@ pub fn expected(records: &[Audited]) -> Vec<Expected> {
         }));
     }
     all
+}
+
+/// Looks for an object on a cluster, in the version that the manifest names, else in the one that
+/// the server prefers.
+///
+/// What this identity may not read, and what a server that is down would tell, is
+/// [`Live::Unknown`]. A kind that the cluster does not have is [`Live::Missing`].
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn look(
+    cluster: &dyn Cluster,
+    discovery: &Discovery,
+    expected: &Expected,
+) -> Result<Live, ClusterError> {
+    let Identity { group, kind, namespace, name } = &expected.identity;
+    let resource = discovery
+        .resource(&Kind::new(&expected.api_version, kind))
+        .or_else(|| discovery.preferred(group, kind));
+    let Some(resource) = resource else {
+        let is_down = discovery.failed().iter().any(|failed| {
+            failed.group_version.rsplit_once('/').map_or("", |(name, _)| name) == group
+        });
+        return Ok(if is_down { Live::Unknown } else { Live::Missing });
+    };
+    let namespace = match (resource.namespaced, namespace.as_str()) {
+        (false, _) => "",
+        (true, "") => &expected.namespace,
+        (true, namespace) => namespace,
+    };
+    match cluster.get(&Target::new(resource, namespace, name)).await {
+        Ok(object) => Ok(Live::of(&object)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Ok(Live::Missing),
+            ErrorKind::Forbidden | ErrorKind::Unavailable => Ok(Live::Unknown),
+            _ => Err(error),
+        },
+    }
 }
 
 /// What is wrong with an object of a manifest, as the cluster has it.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each record ─ audit ─► Audited ┬─ verify ─► findings
-//!                                └─ expected ─► objects to look for on a cluster ─ compare_live ─► findings
+//!                                └─ expected ─► objects ─ look, compare_live ─► findings
 //! ```
 //!
 //! [`audit`] looks at one record on its own, and can run on many threads; [`verify`] adds what
@@ -16,10 +16,10 @@ mod rerender;
 mod together;
 
 pub use code::{Code, Severity};
-pub use live::{Expected, Live, compare_live, expected};
+pub use live::{Expected, Live, compare_live, expected, look};
 pub use record::{Audited, audit, undecodable};
 pub use rerender::{Interrupt, Rerender, Rerendered, Verdict, rerender};
-pub use together::verify;
+pub use together::{verify, verify_beside};
 
 use crate::capabilities::KubeVersion;
 

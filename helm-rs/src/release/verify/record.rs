@@ -179,7 +179,9 @@ impl Audited {
     }
 
     fn manifest(&mut self, manifest: &str, question: &Question) {
-        for object in read_objects(manifest.as_bytes()) {
+        let objects = read_objects(manifest.as_bytes());
+        self.other_namespaces(&objects);
+        for object in objects {
             match &object.fault {
                 Some(fault) => self.add(
                     Code::UnreadableManifest,
@@ -187,6 +189,23 @@ impl Audited {
                 ),
                 None => self.object(&object, question),
             }
+        }
+    }
+
+    /// One finding for each namespace that is not the release's.
+    fn other_namespaces(&mut self, objects: &[ManifestObject]) {
+        let own = self.summary.namespace.clone();
+        let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for object in objects.iter().filter(|object| object.fault.is_none()) {
+            let Identity { namespace, kind, name, .. } = object.identity.clone().in_namespace(&own);
+            if !namespace.is_empty() && namespace != own {
+                others.entry(namespace).or_default().push(format!("{kind} {name}"));
+            }
+        }
+        for (namespace, titles) in others {
+            let message =
+                format!("in {namespace}, while the release is in {own}: {}", titles.join(", "));
+            self.add(Code::OtherNamespace, message);
         }
     }
 
@@ -218,15 +237,6 @@ impl Audited {
             }
         }
         let identity = identity.clone().in_namespace(&self.summary.namespace);
-        if !identity.namespace.is_empty() && identity.namespace != self.summary.namespace {
-            self.add(
-                Code::OtherNamespace,
-                format!(
-                    "{title} is in {}, the release in {}",
-                    identity.namespace, self.summary.namespace
-                ),
-            );
-        }
         let is_named = !identity.name.is_empty();
         if is_named && self.objects.insert(identity, object.api_version.clone()).is_some() {
             self.add(Code::DuplicateObject, format!("{title} is in the manifest twice"));

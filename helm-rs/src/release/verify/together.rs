@@ -10,14 +10,25 @@ use crate::release::status::Status;
 /// The findings about the records, and about what they say together. Ordered by namespace,
 /// release, revision, code.
 pub fn verify(records: Vec<Audited>) -> Vec<Finding> {
+    verify_beside(records, &[])
+}
+
+/// As [`verify`], beside records of the same input that do not decode: what those may be is not
+/// reported as missing. Their findings are not part of the result.
+pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut claims: BTreeMap<Identity, (String, String)> = BTreeMap::new();
     for ((namespace, release), mut revisions) in by_release(records) {
         for record in &mut revisions {
             findings.append(&mut record.findings);
         }
-        together(&revisions, &mut findings);
-        let Some(current) = current(&revisions) else { continue };
+        let broken: Vec<Option<i64>> = undecodable
+            .iter()
+            .filter(|finding| finding.release == release && finding.namespace == namespace)
+            .map(|finding| finding.revision)
+            .collect();
+        together(&revisions, &broken, &mut findings);
+        let Some(current) = current(&revisions.iter().collect::<Vec<_>>()) else { continue };
         for object in current.objects.keys() {
             let owner = (namespace.clone(), release.clone());
             if let Some((other_namespace, other)) = claims.insert(object.clone(), owner) {
@@ -28,6 +39,8 @@ pub fn verify(records: Vec<Audited>) -> Vec<Finding> {
         }
     }
     sort(&mut findings);
+    // An object that is in a manifest three times is reported once.
+    findings.dedup();
     findings
 }
 
@@ -46,12 +59,10 @@ fn by_release(records: Vec<Audited>) -> BTreeMap<(String, String), Vec<Audited>>
 
 /// The revision whose objects are on the cluster: the last deployed one, else the last one unless
 /// it was uninstalled.
-pub(super) fn current<'a>(
-    revisions: impl IntoIterator<Item = &'a Audited> + Clone,
-) -> Option<&'a Audited> {
+pub(super) fn current<'a>(revisions: &[&'a Audited]) -> Option<&'a Audited> {
     let last = |with: fn(&Status) -> bool| {
         let fits = |record: &&Audited| with(&record.summary.info.status());
-        revisions.clone().into_iter().filter(fits).max_by_key(|record| record.summary.revision)
+        revisions.iter().copied().filter(fits).max_by_key(|record| record.summary.revision)
     };
     last(|status| *status == Status::Deployed).or_else(|| {
         last(|_| true).filter(|record| {
@@ -65,8 +76,9 @@ fn of_release(record: &Audited, code: Code, message: String) -> Finding {
     Finding { revision: None, ..record.finding(code, message) }
 }
 
-/// What a release's revisions say together.
-fn together(revisions: &[Audited], findings: &mut Vec<Finding>) {
+/// What a release's revisions say together. `broken` are the revisions that do not decode, as
+/// far as known.
+fn together(revisions: &[Audited], broken: &[Option<i64>], findings: &mut Vec<Finding>) {
     let Some(last) = revisions.last() else { return };
     let of_status = |status: &Status| -> Vec<String> {
         let fits = |record: &&Audited| record.summary.info.status() == *status;
@@ -82,20 +94,25 @@ fn together(revisions: &[Audited], findings: &mut Vec<Finding>) {
     // none yet.
     let needs_none =
         status.is_pending() || matches!(status, Status::Uninstalled | Status::Uninstalling);
-    if deployed.is_empty() && !needs_none {
+    if deployed.is_empty() && !needs_none && broken.is_empty() {
         let message = format!("no revision is deployed; the last one is {status}");
         findings.push(of_release(last, Code::NoneDeployed, message));
     }
-    for pair in revisions.windows(2) {
-        let [before, after] = pair else { continue };
-        let (from, to) = (before.summary.revision, after.summary.revision);
+    let mut known: Vec<i64> = revisions
+        .iter()
+        .map(|record| record.summary.revision)
+        .chain(broken.iter().copied().flatten())
+        .collect();
+    known.sort_unstable();
+    for pair in known.windows(2) {
+        let [from, to] = *pair else { continue };
         // Helm's history limit prunes at the beginning only.
         if to.saturating_sub(from) > 1 {
             let message = match (from.saturating_add(1), to.saturating_sub(1)) {
                 (first, last) if first == last => format!("revision {first} is missing"),
                 (first, last) => format!("revisions {first} to {last} are missing"),
             };
-            findings.push(of_release(after, Code::RevisionGap, message));
+            findings.push(of_release(last, Code::RevisionGap, message));
         }
     }
     if let [.., before, after] = revisions {

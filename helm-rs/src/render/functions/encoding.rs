@@ -6,7 +6,7 @@
 
 use gotemplate::value::{LIST_ANY, MAP_ANY};
 use gotemplate::{CallError, Function, FunctionMap, List, Map, Str, Value};
-use goyaml::{Limits, json};
+use goyaml::{LimitError, Limits, json};
 
 use super::base::{base32_decode, base32_encode, base64_decode, base64_encode};
 use crate::render::convert::{Json, Yaml, from_items, from_map, from_tree};
@@ -79,7 +79,7 @@ pub(super) fn register(functions: &mut FunctionMap) {
 fn json_error(error: &json::Error) -> CallError {
     match error {
         // Go knows no depth here but finds cycles.
-        json::Error::Depth { .. } => CallError::new(
+        json::Error::Limit(LimitError::Depth { .. }) => CallError::new(
             "json: unsupported value: encountered a cycle via map[string]interface {}",
         ),
         error => CallError::from(error.to_string()),
@@ -89,7 +89,7 @@ fn json_error(error: &json::Error) -> CallError {
 /// The text; empty for an error of Go's. A bound that Go does not have ends the call.
 fn or_empty(text: Result<String, json::Error>) -> Result<String, CallError> {
     match text {
-        Err(error @ json::Error::Output { .. }) => Err(json_error(&error)),
+        Err(error @ json::Error::Limit(LimitError::Output { .. })) => Err(json_error(&error)),
         text => Ok(text.unwrap_or_default()),
     }
 }

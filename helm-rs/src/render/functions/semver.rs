@@ -64,6 +64,10 @@ macro_rules! object {
                 Some($version.to_string().into())
             }
 
+            fn pointee_string(&self) -> Option<Str> {
+                self.string()
+            }
+
             fn to_json(&self) -> Option<Value> {
                 self.string().map(Value::String)
             }

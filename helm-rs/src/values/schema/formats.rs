@@ -2,11 +2,12 @@
 //! port, or which only the Go library knows (`format.go`).
 
 use std::error::Error;
-use std::net::Ipv6Addr;
 
 use serde_json::Value as Json;
 
+use crate::address;
 use crate::gotext::{quote, quote_char};
+use crate::gourl::Url;
 
 /// The text of a failure.
 type Checked = Result<(), String>;
@@ -29,6 +30,10 @@ pub(super) fn register(compiler: &mut boon::Compiler) {
         "period" => period,
         "ipv4" => ipv4,
         "ipv6" => ipv6,
+        "uri" => uri,
+        "iri" => uri,
+        "uri-reference" => uri_reference,
+        "iri-reference" => uri_reference,
         "date" => date,
         "time" => time,
         "date-time" => date_time,
@@ -175,19 +180,37 @@ fn ipv4(text: &str) -> Checked {
     Ok(())
 }
 
-/// Go's own parser says more about what is wrong than can be said here.
 fn ipv6(text: &str) -> Checked {
     if !text.contains(':') {
         return fail("missing colon");
     }
-    let (address, zone) = match text.split_once('%') {
-        Some((address, zone)) => (address, Some(zone)),
-        None => (text, None),
-    };
-    if address.parse::<Ipv6Addr>().is_err() || zone == Some("") {
-        return fail(format!("ParseAddr({}): unable to parse IP", quote(text)));
+    let address = address::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    if address.zoned { fail("zone id is not a part of ipv6 address") } else { Ok(()) }
+}
+
+fn uri(text: &str) -> Checked {
+    if parse_url(text)?.scheme.is_empty() { fail("relative url") } else { Ok(()) }
+}
+
+fn uri_reference(text: &str) -> Checked {
+    if text.contains('\\') {
+        return fail("contains \\");
     }
-    if zone.is_some() { fail("zone id is not a part of ipv6 address") } else { Ok(()) }
+    parse_url(text).map(drop)
+}
+
+/// `parseURL`: Go's, with a closer look at addresses in brackets.
+fn parse_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    let hostname = url.hostname();
+    if hostname.contains(&b':') {
+        if !url.host.contains(&b'[') || !url.host.contains(&b']') {
+            return Err("ipv6 address not enclosed in brackets".to_owned());
+        }
+        ipv6(&String::from_utf8_lossy(hostname))
+            .map_err(|error| format!("invalid ipv6 address: {error}"))?;
+    }
+    Ok(url)
 }
 
 /// `time.Parse` with the layout of a date.

@@ -29,7 +29,7 @@ impl Run<'_> {
         Target::new(&self.resource(api_version, kind).await, self.namespace, name)
     }
 
-    fn say(&mut self, line: String) {
+    fn say(&mut self, line: &str) {
         let mut line = line.replace(self.namespace, "NAMESPACE");
         for (text, mask) in &self.masks {
             line = line.replace(text.as_str(), mask);
@@ -47,13 +47,13 @@ impl Run<'_> {
                     self.masks.push((uid.to_owned(), mask));
                 }
                 let masked = masked(object);
-                self.say(format!("{what}: {masked}"));
+                self.say(&format!("{what}: {masked}"));
             }
             Err(error) => {
                 let code = error.status().map_or(0, |status| status.code);
                 let details = error.status().map(|status| status.details.clone());
                 let details = details.unwrap_or_default();
-                self.say(format!("{what}: {:?} {code} {error} {details}", error.kind()));
+                self.say(&format!("{what}: {:?} {code} {error} {details}", error.kind()));
             }
         }
     }
@@ -97,7 +97,13 @@ fn masked(object: &Value) -> Value {
     let mut object = object.clone();
     let workload = matches!(
         Kind::of(&object).kind.as_str(),
-        "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CustomResourceDefinition"
+        "Deployment"
+            | "DaemonSet"
+            | "CronJob"
+            | "CustomResourceDefinition"
+            | "HorizontalPodAutoscaler"
+            | "PodDisruptionBudget"
+            | "PersistentVolumeClaim"
     );
     if let Some(fields) = object.as_object_mut()
         && workload
@@ -105,8 +111,13 @@ fn masked(object: &Value) -> Value {
         // Controllers are at work on a real server.
         fields.remove("status");
     }
+    let claim = Kind::of(&object).kind == "PersistentVolumeClaim";
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        if claim {
+            // An admission plugin's, which is not simulated.
+            metadata.remove("finalizers");
+        }
         for (field, mask) in [
             ("resourceVersion", "VERSION"),
             ("creationTimestamp", "TIME"),
@@ -149,11 +160,11 @@ async fn writes(run: &mut Run<'_>) {
     let first = run.create("create", config_map("one")).await;
     run.create("create again", config_map("one")).await;
     let same = run.update("update without a change", &target, &first).await;
-    run.say(format!("version stays: {}", version(&first) == version(&same)));
+    run.say(&format!("version stays: {}", version(&first) == version(&same)));
     let mut changed = first.clone();
     changed["data"]["b"] = "2".into();
     let second = run.update("update", &target, &changed).await;
-    run.say(format!("version moves: {}", version(&first) != version(&second)));
+    run.say(&format!("version moves: {}", version(&first) != version(&second)));
     run.update("update from an old version", &target, &changed).await;
     let missing = run.target("v1", "ConfigMap", "missing").await;
     run.update("update what is not there", &missing, &config_map("missing")).await;
@@ -172,7 +183,7 @@ async fn writes(run: &mut Run<'_>) {
     );
     let patched = patched.await;
     let again = run.patch("empty patch", &target, PatchKind::Strategic, json!({})).await;
-    run.say(format!("version stays: {}", version(&patched) == version(&again)));
+    run.say(&format!("version stays: {}", version(&patched) == version(&again)));
     run.patch("rename", &target, PatchKind::Merge, json!({ "metadata": { "name": "x" } })).await;
     let body = json!({ "metadata": { "resourceVersion": "1" }, "data": { "d": "4" } });
     run.patch("patch an old version", &target, PatchKind::Merge, body).await;
@@ -206,7 +217,7 @@ async fn dry_runs(run: &mut Run<'_>) {
     let options = DeleteOptions { dry_run: true, ..DeleteOptions::default() };
     run.delete("dry delete", &target, &options).await;
     let after = run.get("nothing changed", &target).await;
-    run.say(format!("version stays: {}", version(&created) == version(&after)));
+    run.say(&format!("version stays: {}", version(&created) == version(&after)));
 }
 
 async fn deletes(run: &mut Run<'_>) {
@@ -277,7 +288,7 @@ async fn refusals(run: &mut Run<'_>) {
     let answer = run.cluster.create(&target, &service, &WriteOptions::default()).await;
     let refused =
         answer.is_err_and(|error| error.to_string().contains("metadata.name: Invalid value"));
-    run.say(format!("a service's name has no dots: {refused}"));
+    run.say(&format!("a service's name has no dots: {refused}"));
 }
 
 async fn lists(run: &mut Run<'_>) {
@@ -305,11 +316,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let page = run.cluster.list(&maps, &query).await.unwrap();
-        run.say(format!(
-            "{labels} {fields} {limit}: {} and more: {}",
-            page.items.len(),
-            !page.next.is_empty()
-        ));
+        run.say(&format!("{labels} {fields} {limit}: {} in a page", page.items.len()));
         let all = list_all(run.cluster, &maps, &query).await.unwrap();
         let names: Vec<_> = all
             .items
@@ -322,7 +329,7 @@ async fn lists(run: &mut Run<'_>) {
                     .to_owned()
             })
             .collect();
-        run.say(names.join(" "));
+        run.say(&names.join(" "));
     }
     for (labels, fields) in [("a===", ""), ("a in (b", ""), ("", "data.x=1")] {
         let query = ListQuery {
@@ -332,7 +339,7 @@ async fn lists(run: &mut Run<'_>) {
             ..ListQuery::default()
         };
         let error = run.cluster.list(&maps, &query).await.unwrap_err();
-        run.say(format!("{labels} {fields}: {:?} {error}", error.kind()));
+        run.say(&format!("{labels} {fields}: {:?} {error}", error.kind()));
     }
 }
 
@@ -424,7 +431,7 @@ async fn generations(run: &mut Run<'_>) {
     for object in [
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
-            "spec": { "selector": { "a": "b" }, "ports": [{ "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
+            "spec": { "selector": { "a": "b" }, "ports": [{ "name": "w", "port": 80 }, { "name": "x", "port": 81, "targetPort": "h" }] },
         }),
         json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "secret" },
@@ -460,7 +467,6 @@ async fn generations(run: &mut Run<'_>) {
 }
 
 async fn custom(run: &mut Run<'_>, group: &str) {
-    run.masks.push((group.to_owned(), "GROUP".to_owned()));
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -478,7 +484,7 @@ async fn custom(run: &mut Run<'_>, group: &str) {
     run.create("a CRD", definition).await;
     let kind = Kind::new(&api_version, "Widget");
     let known = run.cluster.discovery(false).await.unwrap();
-    run.say(format!("discovery is kept: {}", known.resource(&kind).is_none()));
+    run.say(&format!("discovery is kept: {}", known.resource(&kind).is_none()));
     let mut tries = 0;
     let found = loop {
         let known = run.cluster.discovery(true).await.unwrap();
@@ -489,11 +495,11 @@ async fn custom(run: &mut Run<'_>, group: &str) {
         assert!(tries < 100, "the CRD is not served");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     };
-    run.say(format!("{found:?}"));
+    run.say(&format!("{found:?}"));
     let versions = run.cluster.discovery(false).await.unwrap();
     let groups: Vec<_> =
         versions.groups().iter().filter(|(name, _)| name == group).cloned().collect();
-    run.say(format!("{groups:?}"));
+    run.say(&format!("{groups:?}"));
     let widget = json!({
         "apiVersion": api_version, "kind": "Widget", "metadata": { "name": "w" },
         "spec": { "size": 1, "list": [{ "a": 1 }, { "b": 2 }] },
@@ -515,13 +521,9 @@ async fn custom(run: &mut Run<'_>, group: &str) {
     let versions = run.cluster.discovery(false).await.unwrap();
     let target = Target::new(versions.resource(&beta).unwrap(), run.namespace, "w");
     run.get("another version", &target).await;
-    let definitions = run.target(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        &format!("widgets.{group}"),
-    );
-    let definitions = definitions.await;
-    run.cluster.delete(&definitions, &DeleteOptions::default()).await.unwrap();
+    let name = format!("widgets.{group}");
+    let definition = run.target("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name).await;
+    run.cluster.delete(&definition, &DeleteOptions::default()).await.unwrap();
 }
 
 async fn watches(run: &mut Run<'_>) {
@@ -560,7 +562,7 @@ async fn watches(run: &mut Run<'_>) {
     }
     drop(watch);
     for line in lines {
-        run.say(line);
+        run.say(&line);
     }
     // What is there comes first when no version is given; then the watch runs out.
     run.create("create again", object).await;
@@ -571,7 +573,7 @@ async fn watches(run: &mut Run<'_>) {
         events += usize::from(event.object().is_some());
     }
     drop(watch);
-    run.say(format!("{events} event, and an end in good order"));
+    run.say(&format!("{events} event, and an end in good order"));
 }
 
 async fn rights(run: &mut Run<'_>) {
@@ -619,52 +621,66 @@ async fn rights(run: &mut Run<'_>) {
     }
     for question in &questions {
         let decision = run.cluster.subject_may(&subject, question).await.unwrap();
-        run.say(format!("{question:?}: {decision:?}"));
+        run.say(&format!("{question:?}: {decision:?}"));
     }
 }
 
 async fn script(cluster: &dyn Cluster, namespace: &str) -> Vec<String> {
     let mut run = Run { cluster, namespace, lines: Vec::new(), masks: Vec::new() };
-    run.say("# writes".to_owned());
+    run.say("# writes");
     writes(&mut run).await;
-    run.say("# dry runs".to_owned());
+    run.say("# dry runs");
     dry_runs(&mut run).await;
-    run.say("# deletes".to_owned());
+    run.say("# deletes");
     deletes(&mut run).await;
-    run.say("# refusals".to_owned());
+    run.say("# refusals");
     refusals(&mut run).await;
-    run.say("# lists".to_owned());
+    run.say("# lists");
     lists(&mut run).await;
-    run.say("# generations".to_owned());
+    run.say("# generations");
     generations(&mut run).await;
-    run.say("# custom objects".to_owned());
+    run.say("# custom objects");
     custom(&mut run, &format!("{namespace}.example.org")).await;
-    run.say("# watches".to_owned());
+    run.say("# watches");
     watches(&mut run).await;
-    run.say("# rights".to_owned());
+    run.say("# rights");
     rights(&mut run).await;
     run.lines
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn memory_answers_as_a_server_does() {
-    let Some((cluster, namespace)) = namespace("contract").await else { return };
-    let live = live(&cluster.kubeconfig()).await;
-    let real = script(&live, &namespace.name).await;
-    let memory = memory(&namespace.name);
-    let simulated = script(&memory, &namespace.name).await;
+/// What a real server answered; made by a run with `ICHOR_BLESS=1`.
+fn golden() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contract.txt")
+}
+
+#[track_caller]
+fn compare(who: &str, lines: &[String]) {
+    let expected = std::fs::read_to_string(golden()).unwrap();
+    let expected: Vec<&str> = expected.lines().collect();
     let mut differences = Vec::new();
-    for (index, (real, simulated)) in real.iter().zip(&simulated).enumerate() {
-        if real != simulated {
-            differences.push(format!("{index}\n  server {real}\n  memory {simulated}"));
+    for (index, (expected, found)) in expected.iter().zip(lines).enumerate() {
+        if expected != found {
+            differences.push(format!("{}\n  expected {expected}\n  {who} {found}", index + 1));
         }
     }
-    assert!(
-        differences.is_empty(),
-        "{} of {}:\n{}",
-        differences.len(),
-        real.len(),
-        differences.join("\n")
-    );
-    assert_eq!(real.len(), simulated.len());
+    let (count, all) = (differences.len(), expected.len());
+    assert!(differences.is_empty(), "{count} of {all}:\n{}", differences.join("\n"));
+    assert_eq!(all, lines.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server_answers_so() {
+    let Some((cluster, namespace)) = namespace("contract-run").await else { return };
+    let live = live(&cluster.kubeconfig()).await;
+    let lines = script(&live, &namespace.name).await;
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(golden(), format!("{}\n", lines.join("\n"))).unwrap();
+    }
+    compare("server", &lines);
+}
+
+#[tokio::test]
+async fn memory_answers_as_a_server_does() {
+    let memory = memory("in-memory");
+    compare("memory", &script(&memory, "in-memory").await);
 }

@@ -156,11 +156,12 @@ async fn transport_failures_read_as_gos() {
 
     // The right server without its CA.
     let folder = std::env::temp_dir().join(format!("ichor-ca-{}", std::process::id()));
-    let mut connection = Connection::kubeconfig(cluster.kubeconfig());
     if let Ok(plane) = cluster.plane() {
-        connection = Connection::default();
-        connection.server = Some(plane.url());
-        connection.token = Some(plane.identities().admin.token.clone());
+        let mut connection = Connection {
+            server: Some(plane.url()),
+            token: Some(plane.identities().admin.token.clone()),
+            ..Connection::default()
+        };
         let live = Live::connect(&connection, options()).await.unwrap();
         let error = live.server_version().await.unwrap_err();
         let url = plane.url();
@@ -171,6 +172,12 @@ async fn transport_failures_read_as_gos() {
                  by unknown authority"
             )
         );
+        let mut named = Connection::kubeconfig(cluster.kubeconfig());
+        named.tls_server_name = Some("other.example".to_owned());
+        let live = Live::connect(&named, options()).await.unwrap();
+        let error = live.server_version().await.unwrap_err().to_string();
+        assert!(error.contains("x509: certificate is valid for localhost, "), "{error}");
+        assert!(error.ends_with(", not other.example"), "{error}");
         connection.insecure_skip_tls_verify = true;
         let live = Live::connect(&connection, options()).await.unwrap();
         live.server_version().await.unwrap();
@@ -181,8 +188,89 @@ async fn transport_failures_read_as_gos() {
         error.to_string(),
         format!("stat {}: no such file or directory", folder.join("missing").display())
     );
-    connection = Connection::kubeconfig(cluster.kubeconfig());
+    let mut connection = Connection::kubeconfig(cluster.kubeconfig());
     connection.context = Some("nope".to_owned());
     let error = Live::connect(&connection, options()).await.map(drop).unwrap_err();
     assert_eq!(error.to_string(), "context \"nope\" does not exist");
+}
+
+/// A kubeconfig whose user is what is given.
+fn kubeconfig(server: &str, user: &serde_json::Value, path: &std::path::Path) {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "clusters": [{ "name": "c", "cluster": { "server": server, "insecure-skip-tls-verify": true } }],
+        "users": [{ "name": "u", "user": user }],
+        "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u", "namespace": "here" } }],
+    });
+    std::fs::write(path, config.to_string()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_credentials_are_made_anew() {
+    let Some((cluster, _)) = namespace("live-credentials").await else { return };
+    let Some(plane) = plane::support::or_skip(cluster.plane()) else { return };
+    let token = &plane.identities().admin.token;
+    let folder = std::env::temp_dir().join(format!("ichor-credentials-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("kubeconfig");
+    let used = folder.join("used");
+
+    // A plugin whose first token has expired meanwhile.
+    let script = format!(
+        r#"if [ -e "{used}" ]; then t={token}; else t=expired; : > "{used}"; fi
+        echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"'$t'"}}}}'"#,
+        used = used.display()
+    );
+    let exec = |command: &str, arguments: &[&str]| {
+        json!({ "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": command, "args": arguments,
+        } })
+    };
+    kubeconfig(&plane.url(), &exec("sh", &["-c", &script]), &file);
+    let plugin = live(&file).await;
+    assert_eq!(plugin.default_namespace(), "here");
+    assert!(!used.exists(), "it does not run before it is needed");
+    assert!(plugin.identity().await.unwrap().groups.contains(&"system:masters".to_owned()));
+
+    // A token in a file that is replaced.
+    let token_file = folder.join("token");
+    std::fs::write(&token_file, "expired").unwrap();
+    kubeconfig(&plane.url(), &json!({ "tokenFile": token_file }), &file);
+    let from_file = live(&file).await;
+    let error = from_file.identity().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Unauthorized, "Unauthorized")
+    );
+    let error = from_file.server_version().await.unwrap_err();
+    assert_eq!(error.to_string(), "the server has asked for the client to provide credentials");
+    std::fs::write(&token_file, token).unwrap();
+    from_file.identity().await.unwrap();
+
+    // Plugins that are not there or fail, in client-go's words.
+    let version = format!("Get \"{}/version\": getting credentials: exec: ", plane.url());
+    for (command, arguments, text) in [
+        (
+            "/nonexistent/plugin",
+            &[][..],
+            "fork/exec /nonexistent/plugin: no such file or directory",
+        ),
+        ("sh", &["-c", "exit 3"][..], "executable sh failed with exit code 3"),
+    ] {
+        kubeconfig(&plane.url(), &exec(command, arguments), &file);
+        let error = live(&file).await.server_version().await.unwrap_err();
+        assert_eq!(error.to_string(), format!("{version}{text}"));
+    }
+    std::fs::write(&file, "a: [").unwrap();
+    let error =
+        Live::connect(&Connection::kubeconfig(&file), options()).await.map(drop).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "error loading config file \"{}\": yaml: line 1: did not find expected node content",
+            file.display()
+        )
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }

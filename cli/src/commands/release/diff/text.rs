@@ -1,10 +1,15 @@
 //! A comparison for people, and as data.
 
+use std::time::Duration;
+
 use goyaml::{Map, Value};
 use helm_rs::diff::Change;
 use helm_rs::gotext::quote;
 use helm_rs::release::compare::{Comparison, FileDifference, ObjectChange, ValueDifference};
 use similar::TextDiff;
+
+/// After this long a text's difference need not be the shortest: hostile ones take for ever.
+const MOST_TIME: Duration = Duration::from_secs(5);
 
 /// What the two sides are called.
 type Titles = (String, String);
@@ -60,7 +65,9 @@ impl Section<'_> {
             None => "/dev/null".to_owned(),
         };
         let (before, after) = (header(old), header(new));
-        let diff = TextDiff::from_lines(old.unwrap_or_default(), new.unwrap_or_default());
+        let diff = TextDiff::configure()
+            .timeout(MOST_TIME)
+            .diff_lines(old.unwrap_or_default(), new.unwrap_or_default());
         let text = diff.unified_diff().context_radius(3).header(&before, &after).to_string();
         if text.is_empty() {
             // Order alone, of what YAML writes in its own order.

@@ -218,7 +218,7 @@ impl WriteFlags {
                     debug: context.global.debug,
                     ..Shown::default()
                 };
-                table(record, &shown).map_err(|error| CommandError::new(error_chain(&error)))?
+                table(record, shown).map_err(|error| CommandError::new(error_chain(&error)))?
             }
             Output::Json => format!("{}\n", record.to_json()),
             Output::Yaml => {
@@ -246,9 +246,8 @@ pub(super) fn action_error(
     };
     let error_with = CommandError::from_bytes([prefix.as_bytes(), &text].concat());
     match error {
-        ActionError::Hooks { .. } => {
-            error_with.hint("nothing was recorded; with --no-hooks the release is made without them")
-        }
+        ActionError::Hooks { .. } => error_with
+            .hint("nothing was recorded; with --no-hooks the release is made without them"),
         ActionError::Pending => error_with.hint(format!(
             "if nothing is at work any more, see how far it got: ichor release repair {release}"
         )),
@@ -260,9 +259,9 @@ pub(super) fn action_error(
                 .waiting
                 .iter()
                 .map(|object| {
-                    let details: String =
-                        object.details.iter().map(|line| format!("\n    {line}")).collect();
-                    format!("\n  {}: {}{details}", object.object, object.reason)
+                    let lines = [format!("{}: {}", object.object, object.reason)];
+                    let lines: Vec<_> = lines.iter().chain(&object.details).cloned().collect();
+                    format!("\n  {}", lines.join("\n    "))
                 })
                 .collect();
             error_with.hint(format!("not ready when time was up:{}", objects.concat()))

@@ -98,6 +98,7 @@ pub(crate) fn run<T>(
             cluster: Arc::clone(&cluster),
             driver: &driver,
             clock: &clock,
+            zone: environment.zone(),
             observer: &teller,
             cancel: &cancel,
             engine,

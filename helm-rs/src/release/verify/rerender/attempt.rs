@@ -146,6 +146,24 @@ impl Subject {
         })
     }
 
+    /// An error, with the subcharts that the record lacks and that may explain it.
+    pub(super) fn without_subcharts(&self, error: &str) -> String {
+        let missing: Vec<&str> = self
+            .chart
+            .metadata
+            .dependencies
+            .iter()
+            .flatten()
+            .map(|dependency| dependency.name.as_str())
+            .collect();
+        match missing.as_slice() {
+            [] => error.to_owned(),
+            _ => {
+                format!("{error} (records do not hold subcharts; missing: {})", missing.join(", "))
+            }
+        }
+    }
+
     /// The attempt that is made first.
     pub(super) fn first(&self) -> Attempt {
         Attempt {

@@ -139,7 +139,7 @@ pub fn rerender(record: &Record, kube_version: &KubeVersion, how: &Rerender) -> 
     };
     let found = search::search(&subject, how.attempts);
     let mut rerendered = match &found.outcome {
-        Err(error) => Rerendered::new(Verdict::Impossible, error.as_str()),
+        Err(error) => Rerendered::new(Verdict::Impossible, subject.without_subcharts(error)),
         Ok(outcome) => {
             let (verdict, reason) = classify::classify(&subject, outcome, &found);
             let mut rerendered = Rerendered::new(verdict, reason);

@@ -1,9 +1,7 @@
 //! Character classes by name: Perl's, POSIX's and Unicode's as Go knows them
 //! (`regexp/syntax/perl_groups.go`, `unicode/tables.go`).
 
-use regex_syntax::hir::{Class, ClassUnicode, HirKind};
-
-use super::parse::unicode_range;
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 /// Every character.
 pub(super) fn any() -> ClassUnicode {
@@ -12,7 +10,7 @@ pub(super) fn any() -> ClassUnicode {
 
 /// The characters from `low` to `high`.
 pub(super) fn range(low: char, high: char) -> ClassUnicode {
-    ClassUnicode::new([unicode_range(low, high)])
+    ClassUnicode::new([ClassUnicodeRange::new(low, high)])
 }
 
 /// The characters between two code points, surrogates left out.
@@ -26,7 +24,7 @@ pub(super) fn code_points(low: u32, high: u32) -> ClassUnicode {
 }
 
 fn bytes(ranges: &[(u8, u8)]) -> ClassUnicode {
-    ClassUnicode::new(ranges.iter().map(|&(a, b)| unicode_range(a.into(), b.into())))
+    ClassUnicode::new(ranges.iter().map(|&(a, b)| ClassUnicodeRange::new(a.into(), b.into())))
 }
 
 const DIGIT: &[(u8, u8)] = &[(b'0', b'9')];

@@ -1,0 +1,1 @@
+{{- define "files.name" -}}{{ .Release.Name }}{{- end -}}
