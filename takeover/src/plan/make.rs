@@ -354,7 +354,7 @@ fn tell(provenance: &Provenance) -> String {
 }
 
 fn user_values(request: &Request<'_>, provenance: &Provenance, about: &mut ValuesAbout) -> Map {
-    let (mut values, source) = match (&provenance.source, request.values) {
+    let (values, source) = match (&provenance.source, request.values) {
         (Origin::Release(release), given) => {
             let given = given.map_or("", |_| "; --cilium-values is not used, since there is a record");
             let source = format!(
@@ -375,10 +375,6 @@ fn user_values(request: &Request<'_>, provenance: &Provenance, about: &mut Value
         ),
     };
     about.source = source;
-    if !matches!(provenance.source, Origin::Release(_)) {
-        return values;
-    }
-    owned::strip(&mut values);
     values
 }
 
