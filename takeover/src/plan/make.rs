@@ -13,6 +13,7 @@ use cilium::values;
 use cilium::version::{self, Step};
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
+use helm_rs::action::rights::Right;
 use helm_rs::apply::{FIELD_MANAGER, Item};
 use helm_rs::cluster::{
     Clock, Cluster, ClusterError, ErrorKind, ListQuery, Patch, Resource, WriteOptions, list_all,
@@ -22,18 +23,23 @@ use helm_rs::render::Engine;
 use serde_json::{Value, json};
 
 use super::cause::{self, Causes, object_key};
-use super::rights::{self, WhoWrites};
+use super::rights::needs::Written;
+use super::rights::{self, Needs, Rights, WhoWrites};
 use super::{
     Action, ChartAbout, Computed, Consent, Difference, Found, HIDDEN, Key, MAX_SECRET, ObjectAbout,
     ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal, ResidueAbout, Restart,
     SCHEMA_VERSION, Size, ValuesAbout, digest, hash_leaves,
 };
 use crate::gate::{self, Change, Classes, Desired, is_secret, pod_template};
-use crate::rendered::{self, ReleaseName, Rendered, RenderedError, RenderedObject, Source};
-use crate::survey::{Survey, SurveyError, failed, survey, text};
+use crate::rendered::{
+    self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
+};
+use crate::survey::{Survey, SurveyError, builtin, failed, read, survey, text};
 
 /// Requests under way at once.
 const CONCURRENCY: usize = 16;
+/// What objects are needed for that templates look up.
+const LOOKED_UP: &str = "the chart looks it up";
 
 /// What to plan.
 pub struct Request<'a> {
@@ -70,6 +76,8 @@ pub struct Prepared {
     pub values: Map,
     /// Objects in the order of writing, hooks left out.
     pub objects: Vec<PreparedObject>,
+    /// The rights that it takes.
+    pub needs: Needs,
 }
 
 /// An object with what is written over it.
@@ -108,6 +116,9 @@ pub enum PlanError {
         /// Why.
         source: mergepatch::Error,
     },
+    /// The one who plans may not read what a plan is made of.
+    #[error("refused: {}", .0.refusal().map_or_else(String::new, |refusal| refusal.message))]
+    Rights(Box<Rights>),
     /// The server does not take a write, in a dry run.
     #[error("the server refuses the write of {object} (dry run)")]
     DryRun {
@@ -116,6 +127,12 @@ pub enum PlanError {
         /// What it says.
         source: ClusterError,
     },
+}
+
+/// An error as the rights that are missing, when that is what it comes of.
+async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
+    let rights = rights::check_first(&*request.cluster, needs).await;
+    if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
 }
 
 fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
@@ -128,7 +145,14 @@ fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
 /// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
-    let survey = survey(&*request.cluster).await?;
+    let survey = match survey(&*request.cluster).await {
+        Ok(survey) => survey,
+        Err(error) => {
+            let mut needs = Needs::default();
+            needs.reading();
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
     let mut plan = Plan {
         schema_version: SCHEMA_VERSION.to_owned(),
         chart: ChartAbout {
@@ -150,6 +174,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
             rendered: None,
             values: Map::new(),
             objects: Vec::new(),
+            needs: Needs::default(),
         });
     };
     gated(request, survey, plan, key, facts).await
@@ -484,10 +509,26 @@ async fn gated(
         server: &survey.server,
         entropy: request.entropy,
         now: request.clock.now().as_second(),
+        looked_up: LookedUp::default(),
     };
-    let mut rendered = rendered::render(&source, &settled.effective)?;
+    let mut rendered = match rendered::render(&source, &settled.effective) {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            let mut needs = Needs::default();
+            needs.read(source.looked_up.rights(), LOOKED_UP);
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
     let causes = causes(&source, &settled, &plan, &survey);
-    let live = read_live(&*request.cluster, &rendered.objects).await?;
+    let live = match read_live(&*request.cluster, &rendered.objects).await {
+        Ok(live) => live,
+        Err(error) => {
+            let mut needs = Needs::default();
+            let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
+            needs.read(rights, "the chart's objects");
+            return Err(told(request, needs, error).await);
+        }
+    };
     let created_namespaces: BTreeSet<String> = rendered
         .objects
         .iter()
@@ -502,6 +543,7 @@ async fn gated(
     .collect()
     .await;
     let mut prepared = Vec::new();
+    let mut written = Vec::new();
     let mut parts = Vec::new();
     let mut kept: BTreeMap<String, Vec<(gate::Path, Value)>> = BTreeMap::new();
     for (object, state) in rendered.objects.iter().zip(states) {
@@ -521,6 +563,12 @@ async fn gated(
         }
         let object_plan = show(object, &state, &causes, &name);
         plan.objects.push(object_plan);
+        written.push(Written {
+            target: &object.item.target,
+            value: &object.item.value,
+            action: state.action,
+            dry_run: state.computed != Computed::Unchanged,
+        });
         if object.is_hook {
             continue;
         }
@@ -551,22 +599,16 @@ async fn gated(
             after,
         });
     }
-    rendered.keep(&kept);
-    plan.left_objects = left_objects(request, &survey, &settled, &rendered).await;
+    let foreign_only = foreign_only(&survey, &settled, &rendered);
+    plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
+    let needs = needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    drop(written);
+    rendered.keep(&kept);
     sizes(&mut plan, &settled, &rendered);
-    plan.rights = rights::check(request, &survey, &plan, &prepared).await;
-    if !plan.rights.missing.is_empty() {
-        let names: Vec<String> = plan.rights.missing.iter().map(ToString::to_string).collect();
-        plan.refusals.push(refusal(
-            "Rights",
-            format!(
-                "{} lacks rights that the takeover needs, so that it would stop in the middle: {}",
-                plan.rights.identity,
-                names.join("; ")
-            ),
-        ));
-    }
+    plan.rights =
+        rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
+    plan.refusals.extend(plan.rights.refusal());
     consent(&mut plan);
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
@@ -592,7 +634,37 @@ async fn gated(
         plan.outcome = Outcome::Refused;
     }
     let values = settled.effective;
-    Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared })
+    Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared, needs })
+}
+
+/// The rights that a plan takes, from its first request to the last.
+async fn needs(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &Plan,
+    written: &[Written<'_>],
+    foreign_only: &[Item],
+    looked_up: &LookedUp,
+) -> Needs {
+    let cluster = &*request.cluster;
+    let mut needs = Needs::default();
+    needs.reading();
+    let namespaces = builtin("v1", "Namespace", "namespaces", false);
+    let own = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
+    needs.own(!matches!(own, Ok(None)));
+    let is_cli = |secret: &Value| text(secret, "/metadata/name") == provenance::CLI_SECRET;
+    if plan.records.is_empty() && survey.secrets.iter().any(is_cli) {
+        needs.cli();
+    }
+    needs.records(&plan.records);
+    needs.read(looked_up.rights(), LOOKED_UP);
+    let left = foreign_only.iter().map(|item| Right::on_object("get", item));
+    needs.read(left, "what the foreign release has and the chart does not");
+    let restarts =
+        plan.restarts.iter().map(|restart| restart.about.namespace.clone()).collect();
+    needs.waiting(written, &restarts);
+    needs.objects(cluster, &survey.discovery, written).await;
+    needs
 }
 
 /// A created object's content, without what is generated.
@@ -890,27 +962,28 @@ async fn nodes_of(cluster: &dyn Cluster, namespace: &str, labels: String) -> Opt
     Some(nodes.iter().filter(|name| !name.is_empty()).count() as u64)
 }
 
-/// Live objects of the foreign release that the chart does not render.
-async fn left_objects(
-    request: &Request<'_>,
-    survey: &Survey,
-    settled: &Settled,
-    rendered: &Rendered,
-) -> Vec<ObjectAbout> {
+/// Objects of the foreign release that the chart does not render.
+fn foreign_only(survey: &Survey, settled: &Settled, rendered: &Rendered) -> Vec<Item> {
     let Origin::Release(release) = &settled.provenance.source else { return Vec::new() };
-    let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
-    let gone: Vec<&Item> = items
-        .iter()
-        .filter(|item| !rendered.objects.iter().any(|object| object.item.matches(item)))
-        .collect();
+    let mut items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
+    items.retain(|item| !rendered.objects.iter().any(|object| object.item.matches(item)));
+    items
+}
+
+/// Those that are live. One that may not be read counts as live; the missing right is told apart.
+async fn left_objects(request: &Request<'_>, foreign_only: &[Item]) -> Vec<ObjectAbout> {
     let cluster = &*request.cluster;
-    let live: Vec<bool> = stream::iter(
-        gone.iter().map(|item| async move { cluster.get(&item.target).await.is_ok() }),
-    )
+    let live: Vec<bool> = stream::iter(foreign_only.iter().map(|item| async move {
+        match cluster.get(&item.target).await {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::Forbidden,
+        }
+    }))
     .buffered(CONCURRENCY)
     .collect()
     .await;
-    gone.iter()
+    foreign_only
+        .iter()
         .zip(live)
         .filter(|(_, is_live)| *is_live)
         .map(|(item, _)| ObjectAbout {

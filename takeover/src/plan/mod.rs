@@ -7,7 +7,7 @@
 mod cause;
 mod digest;
 mod make;
-mod rights;
+pub(crate) mod rights;
 mod text;
 
 use cilium::object::ObjectRef;
@@ -18,7 +18,7 @@ pub use digest::{Key, hash_leaves};
 pub(crate) use digest::sha256;
 pub use helm_rs::release::redact::HIDDEN;
 pub use make::{Prepared, PreparedObject, PlanError, Request, prepare};
-pub use rights::{Missing, Rights, WhoWrites};
+pub use rights::{Missing, Need, Needs, Part, Rights, WhoWrites};
 pub use text::to_text;
 
 /// The form of a plan's JSON.
