@@ -22,8 +22,7 @@ use mergepatch::{Schema, Schemas as _, embedded};
 use serde_json::Value;
 
 pub use defaults::pod_template;
-pub(crate) use leaf::replace;
-pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves};
+pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves, remove, replace};
 pub use others::is_controller;
 
 /// A rendered object that is to be written.

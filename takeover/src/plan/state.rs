@@ -92,7 +92,7 @@ pub(super) async fn state(
             action: Action::Hook,
             computed: Computed::Unchanged,
             why: String::new(),
-            classes: gate::classify(&live, &live, &desired),
+            classes: hook_classes(&object.item, &live, &desired)?,
             after: live.clone(),
             desired,
             generated,
@@ -117,6 +117,26 @@ pub(super) async fn state(
         after,
         classes,
     })
+}
+
+/// A takeover runs no hooks: what differs from the chart stays, as residue does.
+fn hook_classes(item: &Item, live: &Value, desired: &Desired) -> Result<Classes, PlanError> {
+    let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };
+    let after = match gate::patch(&desired.object, live).map_err(wrong)? {
+        Some(patch) => gate::apply_in_memory(live, &patch).map_err(wrong)?,
+        None => live.clone(),
+    };
+    let mut classes = gate::classify(live, &after, desired);
+    // Hooks belong to no release, so that there is no ownership to change.
+    classes.ownership.clear();
+    let stays = std::mem::take(&mut classes.differences);
+    classes.residue.extend(stays.into_iter().map(|change| gate::Residue {
+        path: change.path,
+        value: change.live.unwrap_or_default(),
+        managers: change.managers,
+    }));
+    classes.residue.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(classes)
 }
 
 fn dry_run() -> WriteOptions {

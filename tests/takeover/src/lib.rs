@@ -8,6 +8,8 @@
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
+pub mod by_hand;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -83,15 +85,27 @@ impl Bed {
         }
     }
 
-    /// A plan.
+    /// A plan, with its figures printed.
     pub async fn plan(&self, values: Option<&Map>) -> Prepared {
+        let mark = self.plane.audit_log().mark();
         let began = Instant::now();
-        let prepared = prepare(&self.request(values)).await;
-        let prepared = prepared.unwrap_or_else(|error| {
-            panic!("{}", helm_rs::error_chain(&error));
-        });
-        println!("plan: {:.2} s, {:?}", began.elapsed().as_secs_f64(), prepared.plan.figures());
+        let prepared = self.plan_only(values).await;
+        let seconds = began.elapsed().as_secs_f64();
+        let figures = prepared.plan.figures();
+        println!("plan: {seconds:.2} s, {} requests, {figures:?}", self.requests(mark));
         prepared
+    }
+
+    /// A plan.
+    pub async fn plan_only(&self, values: Option<&Map>) -> Prepared {
+        prepare(&self.request(values)).await.unwrap_or_else(|error| {
+            panic!("{}", helm_rs::error_chain(&error));
+        })
+    }
+
+    /// Requests of this identity since a mark.
+    pub fn requests(&self, mark: plane::AuditMark) -> usize {
+        self.plane.audit_log().requests(plane::ADMIN_USER, mark).map_or(0, |all| all.len())
     }
 
     /// A takeover with the consent that the plan asks for.
@@ -107,9 +121,11 @@ impl Bed {
             cancel: &cancel,
             timeout: Duration::from_mins(2),
         };
+        let mark = self.plane.audit_log().mark();
         let began = Instant::now();
         let done = take_over(&run).await;
-        println!("takeover: {:.2} s, {done:?}", began.elapsed().as_secs_f64());
+        let seconds = began.elapsed().as_secs_f64();
+        println!("takeover: {seconds:.2} s, {} requests, {done:?}", self.requests(mark));
         done
     }
 
@@ -319,6 +335,34 @@ pub async fn prepared(
     let state = plane::support::or_skip(state)?;
     let plane = Plane::restore(&state, PlaneOptions::default()).await.expect("a plane");
     Some(Bed::new(plane).await)
+}
+
+/// A plane on which real Helm installed the pinned chart with a set of the shared values and
+/// `ipam.mode: kubernetes`, or with the latter alone (`defaults`).
+pub async fn installed(number: &str) -> Option<Bed> {
+    let values = (number != "defaults").then(|| values_path(number));
+    let prepare = move |plane: &Plane| {
+        if !values.as_deref().is_some_and(replaces_kube_proxy) {
+            kube_proxy_on(plane);
+        }
+        let mut helm = plane.helm().expect("helm");
+        helm.args(["install", "cilium"])
+            .arg(plane::cilium::chart("1.20.0").expect("the chart"))
+            .args(["--namespace", "kube-system", "--set", "ipam.mode=kubernetes"]);
+        helm.args(values.iter().flat_map(|path| ["--values", path]));
+        run(&mut helm);
+        for workload in ["ds/cilium", "deploy/cilium-operator"] {
+            let status = ["-n", "kube-system", "rollout", "status", workload, "--timeout=120s"];
+            run(plane.kubectl().expect("kubectl").args(status));
+        }
+    };
+    prepared(&format!("installed-{number}"), "1", prepare).await
+}
+
+/// Whether a file of values has Cilium replace kube-proxy.
+fn replaces_kube_proxy(path: &str) -> bool {
+    let text = std::fs::read_to_string(path).expect("the values");
+    text.lines().any(|line| matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\""))
 }
 
 /// `helm install`, waiting until all is Ready.
