@@ -93,6 +93,11 @@ pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -
             ["spec", "matchResources", "matchPolicy"],
         ) => value == "Equivalent",
         ("CustomResourceDefinition", ["spec", "conversion", "strategy"]) => value == "None",
+        ("APIService", ["spec", "service", "port"])
+        | (
+            "CustomResourceDefinition",
+            ["spec", "conversion", "webhook", "clientConfig", "service", "port"],
+        ) => *value == 443,
         ("HorizontalPodAutoscaler", ["spec", "minReplicas"]) => *value == 1,
         ("PersistentVolumeClaim", ["spec", "volumeMode"]) => value == "Filesystem",
         ("NetworkPolicy", ["spec", "policyTypes"]) => {
