@@ -206,16 +206,12 @@ fn leaf(out: &mut String, difference: &Difference) {
         difference.path,
         difference.cause.text(),
         if difference.cause == super::Cause::OtherManager {
-            format!(" {}", if difference.manager.is_empty() { "somebody" } else { &difference.manager })
+            format!(" {}", difference.manager)
         } else {
             String::new()
         }
     );
     if let (Some(Value::Array(live)), Some(Value::Array(new))) = (&difference.live, &difference.new) {
-        if live.iter().all(|item| new.contains(item)) && live.len() == new.len() {
-            let (live, new) = (brief(difference.live.as_ref()), brief(difference.new.as_ref()));
-            let _ = writeln!(out, "        other order: {live} → {new}");
-        }
         for item in live.iter().filter(|item| !new.contains(item)) {
             let _ = writeln!(out, "        - {}", brief(Some(item)));
         }
