@@ -167,6 +167,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let checked = preconditions(request, &survey, &mut plan);
     let mut recovered = None;
     if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && !checked.installs
         && leaves_no_values(request, &checked.provenance)
     {
         let is_upgrade = checked.step != Step::Same;
@@ -177,6 +178,9 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let Some(settled) =
         settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
+        if plan.is_refused() {
+            plan.outcome = Outcome::Refused;
+        }
         return Ok(Prepared {
             plan,
             key,

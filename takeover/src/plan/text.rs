@@ -67,6 +67,11 @@ fn what_happens(out: &mut String, plan: &Plan) {
     let figures = plan.figures();
     let _ = match plan.outcome {
         Outcome::Nothing => writeln!(out, "  nothing: this Cilium is ichor's already"),
+        Outcome::Install => writeln!(
+            out,
+            "  Cilium {} is installed, and managed from then on",
+            plan.chart.version
+        ),
         Outcome::Upgrade => writeln!(
             out,
             "  Cilium {} is taken over and UPGRADED to {} (chart {})",

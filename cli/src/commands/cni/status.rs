@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
         Outcome::Nothing => "state: ichor's, nothing to take over\n",
         Outcome::Resume => "state: a takeover was begun and is not complete: run it again\n",
         Outcome::Refused => "state: not ichor's, and a takeover is refused now\n",
+        Outcome::Install => "state: there is no CNI, Cilium can be installed\n",
         Outcome::TakeOver | Outcome::Upgrade => "state: not ichor's, can be taken over\n",
     });
     if !plan.digest.is_empty() {
