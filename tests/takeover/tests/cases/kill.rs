@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helm_rs::apply::{Cancel, Silent};
+use helm_rs::apply::Cancel;
 
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::{
@@ -17,6 +17,13 @@ use takeover::plan::{Request, WhoWrites, prepare};
 use takeover::run::backup::backups;
 use takeover::run::{Done, Run, RunError, take_over};
 use takeover_tests::{Bed, export, pinned};
+
+struct Loud;
+impl helm_rs::apply::Observer for Loud {
+    fn waiting(&self, objects: &[helm_rs::apply::Waiting]) {
+        println!("{objects:?}");
+    }
+}
 
 /// A run on a cluster in memory.
 struct Rehearsal {
@@ -68,7 +75,7 @@ impl Rehearsal {
             accept_changes: true,
             accept_diff: true,
             holder: holder.to_owned(),
-            observer: &Silent,
+            observer: &Loud,
             cancel: &cancel,
             timeout: Duration::from_mins(1),
         };
@@ -139,7 +146,11 @@ async fn matrix(rehearsal: &Rehearsal, every: usize) {
     let cluster: Arc<dyn Cluster> = Arc::clone(&faults) as Arc<dyn Cluster>;
     let digest = rehearsal.digest(&clock, &cluster).await;
     let before = faults.counts().1;
-    let done = rehearsal.run(&clock, &cluster, &digest, "first").await.unwrap();
+    let op = |memory: &MemoryCluster| memory.objects().iter().filter(|o| matches!(o["kind"].as_str(), Some("Deployment"|"ReplicaSet")) && o["metadata"]["name"].as_str().unwrap().starts_with("cilium-operator")).map(|o| (**o).clone()).collect::<Vec<_>>();
+    std::fs::write("/tmp/kill-before.json", serde_json::to_string_pretty(&op(memory)).unwrap()).unwrap();
+    let done = rehearsal.run(&clock, &cluster, &digest, "first").await;
+    std::fs::write("/tmp/kill-after.json", serde_json::to_string_pretty(&op(memory)).unwrap()).unwrap();
+    let done = done.unwrap();
     let writes = faults.counts().1 - before;
     println!("{writes} writes, {done:?}");
     for call in faults.timeline().iter().filter(|call| call.is_write()) {
