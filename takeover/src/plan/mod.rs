@@ -17,6 +17,7 @@ use serde_json::Value;
 pub use digest::{Key, hash_leaves};
 pub(crate) use digest::sha256;
 pub use helm_rs::release::redact::HIDDEN;
+pub(crate) use make::find_record;
 pub use make::{Prepared, PreparedObject, PlanError, Request, prepare};
 pub use rights::{Missing, Rights, WhoWrites};
 pub use text::to_text;
