@@ -11,6 +11,7 @@
 //!   carries the plan out so that a kill between any two calls can be finished by the next run.
 
 pub mod gate;
+pub mod job;
 pub mod plan;
 pub mod rendered;
 pub mod run;

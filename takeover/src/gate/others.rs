@@ -66,7 +66,10 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
         return Some("a CA injector");
     }
     match (kind, keys.as_slice()) {
-        ("Service", ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..])
+        (
+            "Service",
+            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..],
+        )
         | ("Service", ["spec", "ports", "[]", "nodePort"]) => Some("kube-apiserver"),
         ("ServiceAccount", ["secrets", ..]) => Some("kube-controller-manager"),
         ("ClusterRole", ["rules", ..]) if object.get("aggregationRule").is_some() => {
@@ -85,11 +88,7 @@ pub fn is_left_out(path: &Path) -> bool {
         ["apiVersion" | "kind" | "status", ..]
         | [
             "metadata",
-            "managedFields"
-            | "resourceVersion"
-            | "uid"
-            | "generation"
-            | "creationTimestamp"
+            "managedFields" | "resourceVersion" | "uid" | "generation" | "creationTimestamp"
             | "selfLink",
             ..,
         ] => true,

@@ -220,12 +220,33 @@ fn leaf(out: &mut String, difference: &Difference) {
         }
         return;
     }
+    if let (Some(Value::String(live)), Some(Value::String(new))) = (&difference.live, &difference.new)
+        && live.chars().count().max(new.chars().count()) > WIDTH
+    {
+        let (live, new) = around(live, new);
+        let _ = writeln!(out, "        - {live}\n        + {new}");
+        return;
+    }
     let _ = writeln!(
         out,
         "        {} → {}",
         brief(difference.live.as_ref()),
         brief(difference.new.as_ref())
     );
+}
+
+/// Two long texts where they first differ.
+fn around(live: &str, new: &str) -> (String, String) {
+    let (live, new): (Vec<char>, Vec<char>) = (live.chars().collect(), new.chars().collect());
+    let same = live.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let start = same.saturating_sub(WIDTH / 3);
+    let cut = |text: &[char]| {
+        let part: String = text.iter().skip(start).take(WIDTH).collect();
+        let dots = |is: bool| if is { "…" } else { "" };
+        let (before, after) = (dots(start > 0), dots(text.len() > start + WIDTH));
+        format!("{before}{}{after} ({} characters)", Value::from(part), text.len())
+    };
+    (cut(&live), cut(&new))
 }
 
 fn brief(value: Option<&Value>) -> String {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, Lock, LockError};
-use super::record;
+use super::{record, rights};
 use super::stored::{StoredError, StoredObject, StoredPlan};
 use super::Fenced;
 use crate::gate;
@@ -170,6 +170,7 @@ impl RunError {
                 | Self::Stranger { .. }
                 | Self::Consent { .. }
                 | Self::Lock(LockError::Held { .. })
+                | Self::Plan(PlanError::Rights(_))
         )
     }
 }
@@ -180,6 +181,7 @@ impl RunError {
 /// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
 pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
     let cluster = &run.request.cluster;
+    rights::check_own(run).await?;
     ensure_namespace(&**cluster).await?;
     let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
     let fenced = Fenced::new(cluster, &lock);
@@ -262,6 +264,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
             let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
             let (plan, record) = match stored {
                 Some(stored) => {
+                    rights::check_stored(run, &stored).await?;
                     let record = record::again(&last.record, revision + 1, &now)
                         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
                     (stored, record)
@@ -272,6 +275,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
                     (plan, record)
                 }
             };
+            run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
                 set_status(&mut last.record, &Status::Failed, record::DIED)?;
                 storage.update(&last.record, &last.labels).await?;
@@ -290,6 +294,8 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     };
     stored.plan.digest.clone_into(&mut done.digest);
     done.revision = record.revision().map_err(StorageError::Field)?;
+    let (digest, revision) = (&done.digest, done.revision);
+    run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
     storage.create(&record, &Labels::new()).await?;
     let written = write_and_wait(run, cluster, &stored, &mut done).await;
     if let Err(error) = written {
@@ -303,6 +309,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     }
     set_status(&mut record, &Status::Deployed, record::COMPLETE)?;
     storage.update(&record, &Labels::new()).await?;
+    run.observer.log("the record is deployed; now the foreign records");
     done.records = backup::retire(cluster, &stored.plan.records).await?;
     done.left = left(&stored.plan);
     Ok(done)
@@ -352,6 +359,8 @@ async fn deployed(
         let now = stored.plan.digest;
         return Err(RunError::Digest { consented: digest.clone(), now });
     }
+    rights::check_records(run, &stored.plan.records).await?;
+    run.observer.log("the record is deployed; what is left is to retire the foreign ones");
     Ok(Done {
         resumed: true,
         revision,
@@ -428,6 +437,10 @@ async fn fresh(
     let Some(rendered) = &prepared.rendered else {
         return Err(RunError::Refused { refusals: Vec::new() });
     };
+    // Until here nothing is written, so that nothing is begun for one who was told to stop.
+    if run.cancel.is_cancelled() {
+        return Err(RunError::Cancelled);
+    }
     let stored = StoredPlan::of(&prepared);
     let record = record::draft(rendered, &prepared.values, revision, now, now)
         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
@@ -457,6 +470,13 @@ async fn write_and_wait(
             workloads.push(item);
         }
     }
+    run.observer.log(&format!(
+        "{} object(s) patched, {} created, {} unchanged; waiting until {} workload(s) are Ready",
+        done.patched.len(),
+        done.created.len(),
+        done.unchanged,
+        workloads.len()
+    ));
     let wanted = WaitOptions { timeout: run.timeout, jobs: false };
     wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel).await?;
     Ok(())

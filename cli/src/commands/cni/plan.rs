@@ -1,6 +1,7 @@
 //! `ichor cni plan`: what a takeover would do.
 
 use clap::Args;
+use takeover::plan::WhoWrites;
 
 use super::shared::{EXIT_CODES, PlanFlags, print_plan};
 use crate::commands::Context;
@@ -13,12 +14,18 @@ use crate::output::Output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     plan: PlanFlags,
+    /// Check the rights of the Job (ServiceAccount kube-system/ichor-cni), not the caller's
+    #[arg(long)]
+    for_job: bool,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(mut arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    if arguments.for_job {
+        arguments.plan.who_writes = WhoWrites::Other(takeover::job::subject());
+    }
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     print_plan(&prepared.plan, arguments.output, context)?;
