@@ -10,6 +10,7 @@
 )]
 
 pub mod by_hand;
+pub mod process;
 pub mod records;
 pub mod rehearsal;
 

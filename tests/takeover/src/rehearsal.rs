@@ -359,9 +359,13 @@ pub fn holds(backup: &Backup, original: &Value) -> bool {
 /// What a run leaves, without what every run makes anew: versions, times, ichor's records but for
 /// the status of the one that counts, the Lease and the stored plan.
 pub fn end_state(memory: &MemoryCluster) -> BTreeMap<String, Value> {
+    normalised(memory.objects().iter().map(|object| (**object).clone()))
+}
+
+/// Objects by name, without what every run makes anew.
+pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
-    for object in memory.objects() {
-        let mut object = (*object).clone();
+    for mut object in objects {
         let (kind, name) = (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
         if kind == "Lease" || name == "ichor-cni-plan" {
             continue;

@@ -13,4 +13,5 @@ mod a5;
 mod a6;
 mod gate;
 mod kill;
+mod processes;
 mod silence;
