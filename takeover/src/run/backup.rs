@@ -304,6 +304,25 @@ pub async fn retire(
     Ok(retired)
 }
 
+/// Which of the records are there, in the objects that were found.
+///
+/// # Errors
+/// [`BackupError::Cluster`]
+pub async fn live<'r>(
+    cluster: &dyn Cluster,
+    records: &'r [RecordAbout],
+) -> Result<Vec<&'r RecordAbout>, BackupError> {
+    let mut live = Vec::new();
+    for record in records {
+        let place = &record.about;
+        let found = read_object(cluster, &place.kind, &place.namespace, &place.name).await?;
+        if found.is_some_and(|object| text(&object, "/metadata/uid") == record.uid) {
+            live.push(record);
+        }
+    }
+    Ok(live)
+}
+
 async fn read_object(
     cluster: &dyn Cluster,
     kind: &str,

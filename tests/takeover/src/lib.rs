@@ -4,11 +4,15 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::missing_panics_doc,
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
 pub mod by_hand;
+pub mod process;
+pub mod records;
+pub mod rehearsal;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -14,4 +14,5 @@ mod a6;
 mod gate;
 mod kill;
 mod recovered;
+mod processes;
 mod silence;
