@@ -8,6 +8,8 @@
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
+pub mod job;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -8,6 +8,7 @@
 )]
 
 mod a1;
+mod a10;
 mod a2;
 mod a5;
 mod a6;
