@@ -13,4 +13,7 @@ mod a2;
 mod a5;
 mod a6;
 mod gate;
+mod grants;
+mod image;
+mod job;
 mod kill;
