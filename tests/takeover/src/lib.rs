@@ -13,6 +13,7 @@ pub mod by_hand;
 pub mod process;
 pub mod records;
 pub mod rehearsal;
+pub mod job;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cilium::pinned::{CONFIG_MAP, NAMESPACE, RECORD_NAMESPACE};
 use cilium::provenance::CLI_SECRET;
 use helm_rs::action::rights::{Right, granted};
+use helm_rs::apply::Item;
 use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
 use serde_json::Value;
 
@@ -169,6 +170,22 @@ impl Needs {
             let right = Right::any("list", "", "pods", place);
             self.plain(Part::Installation, right, "pods that restart");
         }
+    }
+
+    /// What it takes to create these objects where none of them is.
+    pub async fn creating(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
+        let mut needs = Self::default();
+        let written: Vec<Written<'_>> = objects
+            .iter()
+            .map(|item| Written {
+                target: &item.target,
+                value: &item.value,
+                action: Action::Create,
+                dry_run: false,
+            })
+            .collect();
+        needs.objects(cluster, discovery, &written).await;
+        needs
     }
 
     /// The chart's objects.

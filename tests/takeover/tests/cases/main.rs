@@ -8,10 +8,14 @@
 )]
 
 mod a1;
+mod a10;
 mod a2;
 mod a5;
 mod a6;
 mod gate;
+mod grants;
+mod image;
+mod job;
 mod kill;
 mod recovered;
 mod processes;
