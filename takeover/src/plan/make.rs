@@ -28,6 +28,7 @@ use super::{
     ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal, ResidueAbout, Restart,
     SCHEMA_VERSION, Size, ValuesAbout, digest, hash_leaves,
 };
+use crate::inventory;
 use crate::gate::{self, Change, Classes, Desired, is_secret, pod_template};
 use crate::rendered::{self, ReleaseName, Rendered, RenderedError, RenderedObject, Source};
 use crate::survey::{Survey, SurveyError, failed, survey, text};
@@ -556,6 +557,7 @@ async fn gated(
         });
     }
     rendered.keep(&kept);
+    talos_inventory(request, &survey, &mut plan, &prepared).await;
     plan.left_objects = left_objects(request, &survey, &settled, &rendered).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
     sizes(&mut plan, &settled, &rendered);
@@ -597,6 +599,26 @@ async fn gated(
     }
     let values = settled.effective;
     Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared })
+}
+
+/// What Talos' inventory lists. It decides nothing, so that a failure is only told.
+async fn talos_inventory(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &mut Plan,
+    objects: &[PreparedObject],
+) {
+    if !survey.detected.nodes.iter().any(detect::Node::runs_talos) {
+        return;
+    }
+    match inventory::look(&*request.cluster, objects).await {
+        Ok(about) => plan.talos_inventory = Some(about),
+        Err(error) => plan.unchecked.push(format!(
+            "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
+            inventory::INVENTORY_NAMESPACE,
+            inventory::INVENTORY_NAME
+        )),
+    }
 }
 
 /// A created object's content, without what is generated.

@@ -1,6 +1,7 @@
 //! `ichor cni`: the cluster's Cilium under ichor's release.
 
 mod plan;
+pub(crate) mod report;
 mod restore;
 mod run;
 pub(crate) mod shared;

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::shared::{EXIT_CODES, PlanFlags, print_plan};
+use super::report::ReportFlags;
+use super::shared::{EXIT_CODES, PlanFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -13,15 +14,18 @@ use crate::output::Output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     plan: PlanFlags,
+    #[command(flatten)]
+    report: ReportFlags,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
 }
 
 pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    arguments.report.check()?;
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
-    print_plan(&prepared.plan, arguments.output, context)?;
+    arguments.report.show(&prepared.plan, arguments.output, context)?;
     Ok(exit(&prepared.plan))
 }
 
