@@ -14,6 +14,7 @@
 
 pub mod gate;
 pub mod inventory;
+pub mod job;
 pub mod plan;
 pub mod rendered;
 pub mod report;

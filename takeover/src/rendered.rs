@@ -1,18 +1,19 @@
 //! The chart, rendered for a cluster, and which of its leaves are generated.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use goyaml::Map;
 use helm_rs::action::ClusterLookup;
+use helm_rs::action::rights::Right;
 use helm_rs::action::template::{self, Options, Rendering};
 use helm_rs::apply::{BuildError, Item, build, ownership};
 use helm_rs::capabilities::{Capabilities, KubeVersion};
 use helm_rs::chart::{Chart, Warning};
-use helm_rs::cluster::{Cluster, Discovery, ServerVersion};
+use helm_rs::cluster::{Cluster, Discovery, Kind, ServerVersion};
 use helm_rs::render::host::{Clock, Randomness, Reading};
 use helm_rs::render::time::Zone;
-use helm_rs::render::{Engine, Host};
+use helm_rs::render::{Engine, Host, Lookup};
 use serde_json::Value;
 
 use crate::gate::{self, Path, Wanted, leaves_of};
@@ -44,6 +45,46 @@ pub struct Source<'a> {
     pub entropy: [u8; 32],
     /// Seconds since 1970-01-01T00:00:00Z.
     pub now: i64,
+    /// What templates look up, as the rights that it takes; filled by rendering.
+    pub looked_up: LookedUp,
+}
+
+/// What templates looked up, as the rights that it takes.
+#[derive(Clone, Debug, Default)]
+pub struct LookedUp(Arc<Mutex<BTreeSet<Right>>>);
+
+impl LookedUp {
+    /// The rights, in order.
+    pub fn rights(&self) -> BTreeSet<Right> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// `lookup` that keeps account of itself.
+struct AccountedLookup {
+    inner: ClusterLookup,
+    /// Plural name and whether it is namespaced, by kind.
+    served: BTreeMap<Kind, (String, bool)>,
+    account: LookedUp,
+}
+
+impl Lookup for AccountedLookup {
+    fn lookup(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Map, String> {
+        let kind_asked = Kind::new(api_version, kind);
+        if let Some((plural, namespaced)) = self.served.get(&kind_asked) {
+            let place = if *namespaced { namespace } else { "" };
+            let verb = if name.is_empty() { "list" } else { "get" };
+            let right = Right::named(verb, &kind_asked.group, plural, place, name);
+            self.account.0.lock().unwrap_or_else(PoisonError::into_inner).insert(right);
+        }
+        self.inner.lookup(api_version, kind, namespace, name)
+    }
 }
 
 /// An object of the chart.
@@ -123,11 +164,8 @@ impl Rendered {
                 manifest.content = content.into();
             }
         }
-        self.rendering.manifest = helm_rs::manifest::release_manifest(
-            &self.chart,
-            &self.rendering.manifests,
-            false,
-        );
+        self.rendering.manifest =
+            helm_rs::manifest::release_manifest(&self.chart, &self.rendering.manifests, false);
     }
 }
 
@@ -168,7 +206,9 @@ pub fn plain_objects(source: &Source<'_>, values: &Map) -> Result<Vec<Value>, Re
 /// The objects of a manifest that are served, ready to be compared; others are left out.
 pub fn manifest_objects(discovery: &Discovery, manifest: &str, namespace: &str) -> Vec<Item> {
     let mut items = Vec::new();
-    for document in helm_rs::manifest::split_manifests(manifest.as_bytes()) {
+    for mut document in helm_rs::manifest::split_manifests(manifest.as_bytes()) {
+        // Splitting trims, and the newline may belong to a block scalar at the end.
+        document.push(b'\n');
         let Ok(built) = build(discovery, &document, namespace, false) else { continue };
         items.extend(built);
     }
@@ -199,7 +239,15 @@ fn once(
     // Another second, so that what says the time differs as well.
     let clock = Clock::Fixed(Reading::at(source.now + i64::from(round) * 86_461, 0));
     let mut host = Host::new(Randomness::Entropy(entropy), clock, Zone::utc());
-    host.engine.lookup = Some(Box::new(ClusterLookup::new(Arc::clone(&source.cluster))));
+    let served = source.discovery.resources();
+    host.engine.lookup = Some(Box::new(AccountedLookup {
+        inner: ClusterLookup::new(Arc::clone(&source.cluster)),
+        served: served
+            .iter()
+            .map(|one| (one.kind.clone(), (one.plural.clone(), one.namespaced)))
+            .collect(),
+        account: source.looked_up.clone(),
+    }));
     let mut chart = source.chart.clone();
     let server = source.server;
     let options = Options {
@@ -230,15 +278,13 @@ fn objects_of(
     objects(source, rendering)
 }
 
-fn objects(
-    source: &Source<'_>,
-    rendering: &Rendering,
-) -> Result<Vec<(Item, bool)>, RenderedError> {
+fn objects(source: &Source<'_>, rendering: &Rendering) -> Result<Vec<(Item, bool)>, RenderedError> {
     let namespace = source.release.namespace;
-    let mut items: Vec<(Item, bool)> = build(source.discovery, &rendering.manifest, namespace, false)?
-        .into_iter()
-        .map(|item| (item, false))
-        .collect();
+    let mut items: Vec<(Item, bool)> =
+        build(source.discovery, &rendering.manifest, namespace, false)?
+            .into_iter()
+            .map(|item| (item, false))
+            .collect();
     for hook in &rendering.hooks {
         let built = build(source.discovery, &hook.manifest, namespace, false)?;
         items.extend(built.into_iter().map(|item| (item, true)));

@@ -132,7 +132,7 @@ fn finish(
 }
 
 /// Whether the consent that the plan asks for was given, and to this plan.
-fn check_consent(
+pub(crate) fn check_consent(
     plan: &Plan,
     consent: &ConsentFlags,
     context: &Context<'_>,

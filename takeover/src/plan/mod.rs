@@ -4,10 +4,15 @@
 //! consent names by its digest. It holds no credential: leaves that may hold one are shown as
 //! [`HIDDEN`], and enter the digest as keyed hashes.
 
+mod asks;
 mod cause;
 mod digest;
 mod make;
-mod rights;
+mod origin;
+mod preconditions;
+mod restart;
+pub(crate) mod rights;
+mod state;
 mod text;
 
 use cilium::object::ObjectRef;
@@ -16,11 +21,11 @@ use serde_json::Value;
 
 use crate::inventory::InventoryAbout;
 
-pub use digest::{Key, hash_leaves};
 pub(crate) use digest::sha256;
+pub use digest::{Key, hash_leaves};
 pub use helm_rs::release::redact::HIDDEN;
-pub use make::{Prepared, PreparedObject, PlanError, Request, prepare};
-pub use rights::{Missing, Rights, WhoWrites};
+pub use make::{PlanError, Prepared, PreparedObject, Request, prepare};
+pub use rights::{Missing, Need, Needs, Part, Rights, WhoWrites};
 pub use text::{Look, to_terminal, to_text};
 
 /// The form of a plan's JSON.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, LockError};
-use super::record;
+use super::{record, rights};
 use super::stored::{StoredError, StoredObject, StoredPlan};
 use super::Fenced;
 use crate::gate;
@@ -156,6 +156,7 @@ impl RunError {
                 | Self::Digest { .. }
                 | Self::Consent { .. }
                 | Self::Lock(LockError::Held { .. })
+                | Self::Plan(PlanError::Rights(_))
         )
     }
 }
@@ -166,6 +167,7 @@ impl RunError {
 /// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
 pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
     let cluster = &run.request.cluster;
+    rights::check_own(run).await?;
     ensure_namespace(&**cluster).await?;
     let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
     let fenced = Fenced::new(cluster, &lock);
@@ -250,6 +252,8 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
             done.revision = revision;
             done.digest = run.digest.clone().unwrap_or_default();
             drop(last);
+            rights::check_records(run, &records).await?;
+            run.observer.log("the record is deployed; what is left is to retire the foreign ones");
             done.records = backup::retire(cluster, &records).await?;
             return Ok(done);
         }
@@ -259,6 +263,8 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
                 return Err(RunError::Digest { consented: digest.clone(), now });
             }
             done.resumed = true;
+            rights::check_stored(run, &stored).await?;
+            run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
                 let why = "The run that began this takeover ended before it was complete";
                 set_status(&mut last.record, &Status::Failed, why)?;
@@ -276,6 +282,8 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
         }
     };
     stored.plan.digest.clone_into(&mut done.digest);
+    let (digest, revision) = (&done.digest, done.revision);
+    run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
     storage.create(&record, &Labels::new()).await?;
     let written = write_and_wait(run, cluster, &stored, &mut done).await;
     if let Err(error) = written {
@@ -289,6 +297,7 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
     }
     set_status(&mut record, &Status::Deployed, record::COMPLETE)?;
     storage.update(&record, &Labels::new()).await?;
+    run.observer.log("the record is deployed; now the foreign records");
     done.records = backup::retire(cluster, &stored.plan.records).await?;
     Ok(done)
 }
@@ -344,6 +353,10 @@ async fn fresh(
     let Some(rendered) = &prepared.rendered else {
         return Err(RunError::Refused { refusals: Vec::new() });
     };
+    // Until here nothing is written, so that nothing is begun for one who was told to stop.
+    if run.cancel.is_cancelled() {
+        return Err(RunError::Cancelled);
+    }
     let stored = StoredPlan::of(&prepared);
     let record = record::draft(rendered, &prepared.values, revision, now, now)
         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
@@ -378,6 +391,13 @@ async fn write_and_wait(
             workloads.push(item);
         }
     }
+    run.observer.log(&format!(
+        "{} object(s) patched, {} created, {} unchanged; waiting until {} workload(s) are Ready",
+        done.patched.len(),
+        done.created.len(),
+        done.unchanged,
+        workloads.len()
+    ));
     let wanted = WaitOptions { timeout: run.timeout, jobs: false };
     wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel).await?;
     Ok(())

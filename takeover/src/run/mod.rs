@@ -14,6 +14,7 @@ mod left_over;
 pub mod lock;
 pub(crate) mod record;
 pub mod restore;
+mod rights;
 pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};

@@ -42,6 +42,9 @@ pub(crate) struct PlanFlags {
     /// Leave a CNI that is not Cilium alone
     #[arg(long)]
     cni_unmanaged: bool,
+    /// Whose rights are checked.
+    #[arg(skip)]
+    pub(crate) who_writes: WhoWrites,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
@@ -61,6 +64,11 @@ pub(crate) struct ConsentFlags {
 }
 
 impl ConsentFlags {
+    /// How long the rollout may take, as it was said.
+    pub(crate) fn timeout_text(&self) -> &str {
+        &self.timeout
+    }
+
     pub(crate) fn timeout(&self) -> Result<Duration, CommandError> {
         let parsed = helm_rs::render::time::Duration::parse(&self.timeout)
             .map_err(|error| CommandError::new(format_args!("--timeout: {error}")))?;
@@ -81,6 +89,13 @@ impl Work {
     /// The name of this run in the lock.
     pub(crate) fn holder(&self) -> &str {
         &self.holder
+    }
+
+    /// The operator's values as YAML; none when there are none.
+    pub(crate) fn values_text(&self) -> Result<Option<Vec<u8>>, CommandError> {
+        let Some(values) = &self.values else { return Ok(None) };
+        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()));
+        text.map(|text| Some(text.into_bytes())).map_err(CommandError::new)
     }
 }
 
@@ -150,7 +165,7 @@ impl PlanFlags {
             pinned: &work.pinned,
             values: work.values.as_ref(),
             cni_unmanaged: self.cni_unmanaged,
-            who_writes: WhoWrites::Caller,
+            who_writes: self.who_writes.clone(),
             entropy: work.entropy,
         }
     }

@@ -13,3 +13,4 @@ mod a5;
 mod a6;
 mod gate;
 mod kill;
+mod silence;
