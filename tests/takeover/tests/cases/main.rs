@@ -12,5 +12,6 @@ mod a2;
 mod a5;
 mod a6;
 mod gate;
+mod inventory;
 mod kill;
 mod silence;
