@@ -16,6 +16,7 @@ mod gate;
 mod grants;
 mod image;
 mod job;
+mod inventory;
 mod kill;
 mod recovered;
 mod processes;
