@@ -26,8 +26,8 @@ pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
 pub use helm_rs::release::redact::HIDDEN;
 pub use make::{PlanError, Prepared, PreparedObject, Request, prepare};
-pub use recovery::{RecoveredAbout, UnexplainedAbout};
 pub(crate) use origin::find_record;
+pub use recovery::{RecoveredAbout, UnexplainedAbout};
 pub use rights::{Missing, Need, Needs, Part, Rights, WhoWrites};
 pub use text::{Look, to_terminal, to_text};
 

@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
 use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
 use helm_rs::release::{Record, Status};
 use serde_json::json;
 
+use super::Fenced;
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, Lock, LockError};
-use super::{record, rights};
 use super::stored::{StoredError, StoredObject, StoredPlan};
-use super::Fenced;
+use super::{record, rights};
 use crate::gate;
 use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
 use crate::survey::{builtin, read, text};
@@ -257,7 +255,9 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     let now = clock.now().to_string();
     let mut done = Done::default();
     let (stored, mut record) = match last {
-        Some((_, revision, Status::Deployed)) => return deployed(run, lock, cluster, stored, revision).await,
+        Some((_, revision, Status::Deployed)) => {
+            return deployed(run, lock, cluster, stored, revision).await;
+        }
         Some((mut last, revision, status)) => {
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
@@ -401,9 +401,10 @@ async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Don
     } else {
         vec![Refusal {
             reason: "Unknown".to_owned(),
-            message: "ichor's record is deployed, but a foreign release holds this Cilium too, and \
+            message:
+                "ichor's record is deployed, but a foreign release holds this Cilium too, and \
                       no stored plan tells how that came: remove the record that is not in use"
-                .to_owned(),
+                    .to_owned(),
         }]
     };
     Err(RunError::Refused { refusals })
@@ -514,7 +515,8 @@ async fn write(
     item: &Item,
 ) -> Result<Written, RunError> {
     let title = item.target.to_string();
-    let failed = |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
+    let failed =
+        |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
     let changed = || RunError::Changed { object: title.clone() };
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
@@ -556,4 +558,3 @@ async fn write(
     }
     Err(changed())
 }
-

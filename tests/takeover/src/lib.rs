@@ -10,10 +10,10 @@
 )]
 
 pub mod by_hand;
+pub mod job;
 pub mod process;
 pub mod records;
 pub mod rehearsal;
-pub mod job;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -367,7 +367,9 @@ pub async fn installed(number: &str) -> Option<Bed> {
 /// Whether a file of values has Cilium replace kube-proxy.
 fn replaces_kube_proxy(path: &str) -> bool {
     let text = std::fs::read_to_string(path).expect("the values");
-    text.lines().any(|line| matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\""))
+    text.lines().any(|line| {
+        matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\"")
+    })
 }
 
 /// `helm install`, waiting until all is Ready.

@@ -63,7 +63,8 @@ impl Program {
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().expect("it ends");
         let mut text = String::new();
-        for pipe in [self.child.stdout.take().map(read_all), self.child.stderr.take().map(read_all)] {
+        for pipe in [self.child.stdout.take().map(read_all), self.child.stderr.take().map(read_all)]
+        {
             text.push_str(&pipe.unwrap_or_default());
         }
         (status.code(), text)
@@ -172,7 +173,8 @@ impl Site {
         let objects = crate::export(cluster).await;
         for original in &self.originals {
             let place = |object: &Value| {
-                ["/kind", "/metadata/namespace", "/metadata/name"].map(|p| text(object, p).to_owned())
+                ["/kind", "/metadata/namespace", "/metadata/name"]
+                    .map(|p| text(object, p).to_owned())
             };
             let live = objects.iter().find(|object| place(object) == place(original));
             let is_live = live.is_some_and(|live| same_record(live, original));
@@ -185,8 +187,16 @@ impl Site {
     pub async fn state(&self) -> BTreeMap<String, Value> {
         let all = crate::export(&*self.bed.cluster).await;
         let passing = [
-            "Node", "Pod", "Endpoints", "EndpointSlice", "Event", "Lease", "IPAddress",
-            "PodMetrics", "NodeMetrics", "ServiceCIDR",
+            "Node",
+            "Pod",
+            "Endpoints",
+            "EndpointSlice",
+            "Event",
+            "Lease",
+            "IPAddress",
+            "PodMetrics",
+            "NodeMetrics",
+            "ServiceCIDR",
         ];
         let lasting = all.into_iter().filter(|object| !passing.contains(&text(object, "/kind")));
         normalised(lasting)

@@ -178,7 +178,9 @@ impl Rehearsal {
 
     /// A plan.
     pub async fn plan(&self, stage: &Stage) -> Prepared {
-        prepare(&self.request(stage)).await.unwrap_or_else(|error| panic!("{}", error_chain(&error)))
+        prepare(&self.request(stage))
+            .await
+            .unwrap_or_else(|error| panic!("{}", error_chain(&error)))
     }
 
     /// A takeover with a consent.
@@ -266,7 +268,8 @@ impl Rehearsal {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 usize::try_from(random >> 33).unwrap_or_default()
             };
-            let moment = |number: usize| if number % 2 == 0 { Moment::Before } else { Moment::After };
+            let moment =
+                |number: usize| if number % 2 == 0 { Moment::Before } else { Moment::After };
             let (one, two) = (number() % (writes.len() - 1) + 1, number() % (writes.len() + 2) + 1);
             let (first, second) = (moment(number()), moment(number()));
             let title = format!("killed {first:?} write {one}, then {second:?} write {two}");
@@ -310,7 +313,10 @@ impl Rehearsal {
             Err(error) => panic!("{title}: {error}"),
         }
         let waited = stage.clock.elapsed().saturating_sub(before).as_secs();
-        assert!(if is_held { (15..20).contains(&waited) } else { waited < 5 }, "{title}: {waited} s");
+        assert!(
+            if is_held { (15..20).contains(&waited) } else { waited < 5 },
+            "{title}: {waited} s"
+        );
         self.nothing_is_lost(stage).await;
     }
 
@@ -319,7 +325,8 @@ impl Rehearsal {
         for (name, object) in expected {
             assert_eq!(state.get(name), Some(object), "{name}, {title}");
         }
-        let more: Vec<&String> = state.keys().filter(|name| !expected.contains_key(*name)).collect();
+        let more: Vec<&String> =
+            state.keys().filter(|name| !expected.contains_key(*name)).collect();
         assert!(more.is_empty(), "{more:?}, {title}");
     }
 }
@@ -342,7 +349,10 @@ pub fn holds(backup: &Backup, original: &Value) -> bool {
             .map(|(key, value)| {
                 let value = value.as_str().expect("text").to_owned();
                 let is_secret = record.kind == "Secret";
-                (key, if is_secret { STANDARD.decode(value).expect("base64") } else { value.into() })
+                (
+                    key,
+                    if is_secret { STANDARD.decode(value).expect("base64") } else { value.into() },
+                )
             })
             .collect();
         record.kind == text(original, "/kind")
@@ -366,7 +376,8 @@ pub fn end_state(memory: &MemoryCluster) -> BTreeMap<String, Value> {
 pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
     for mut object in objects {
-        let (kind, name) = (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
+        let (kind, name) =
+            (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
         if kind == "Lease" || name == "ichor-cni-plan" {
             continue;
         }
@@ -380,14 +391,17 @@ pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, 
             continue;
         }
         if text(&object, "/metadata/labels/ichor.maesh.dev~1backup") == "prior-release"
-            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records").contains("\"ichor-system\"")
+            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records")
+                .contains("\"ichor-system\"")
         {
             // Ichor's own records, retired by a restore: their number and times differ.
             state.insert("backup of ichor's records".to_owned(), Value::Null);
             continue;
         }
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"] {
+            for field in
+                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
+            {
                 metadata.remove(field);
             }
         }

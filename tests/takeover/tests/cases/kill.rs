@@ -3,8 +3,8 @@
 
 use helm_rs::cluster::CallRecord;
 use takeover_tests::Bed;
-use takeover_tests::rehearsal::{Rehearsal, every_write, step_boundaries, text};
 use takeover_tests::records;
+use takeover_tests::rehearsal::{Rehearsal, every_write, step_boundaries, text};
 
 /// The same version; the objects say that another release owns them, so that each one is written.
 async fn same_version() -> Option<Rehearsal> {
@@ -98,7 +98,9 @@ async fn every_write_of_every_scenario() {
     ];
     for (name, rehearsal) in scenarios {
         let Some(rehearsal) = rehearsal else { return };
-        for (what, rehearsal) in [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)] {
+        for (what, rehearsal) in
+            [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)]
+        {
             let count = rehearsal.matrix(every).await;
             rehearsal.killed_twice(20_261_130, 20).await;
             println!("{what}, {name}: {count} points, 20 double kills");

@@ -63,7 +63,9 @@ async fn killed_at(points: Points) -> Option<usize> {
 /// One point of each half: the record is pending; the record is deployed, no backup.
 #[tokio::test(flavor = "multi_thread")]
 async fn a8_a_process_killed_on_a_control_plane() {
-    let Some(count) = killed_at(vec![(9, Moment::After), (30, Moment::Before)]).await else { return };
+    let Some(count) = killed_at(vec![(9, Moment::After), (30, Moment::Before)]).await else {
+        return;
+    };
     assert_eq!(count, 2);
 }
 
@@ -71,7 +73,8 @@ async fn a8_a_process_killed_on_a_control_plane() {
 #[ignore = "long: hack/proof kill"]
 async fn a_process_killed_at_every_write() {
     let began = Instant::now();
-    let every: usize = std::env::var("ICHOR_KILL_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let every: usize =
+        std::env::var("ICHOR_KILL_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let both = |at| [(at, Moment::Before), (at, Moment::After)];
     let points: Points = (0..40).flat_map(both).step_by(every).collect();
     let Some(count) = killed_at(points).await else { return };
@@ -96,7 +99,13 @@ async fn two_runs_at_once() {
     assert_eq!(second.status.code(), Some(2), "{text}");
     assert!(text.contains("another run is at work") && text.contains("renewed it"), "{text}");
     let lease = site.bed.kubectl(&[
-        "-n", "ichor-system", "get", "lease", "ichor-cni", "-o", "jsonpath={.spec.holderIdentity}",
+        "-n",
+        "ichor-system",
+        "get",
+        "lease",
+        "ichor-cni",
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
     ]);
     assert!(!lease.is_empty() && text.contains(&lease), "{text}");
     let admin = &site.bed.plane.identities().admin.user;
