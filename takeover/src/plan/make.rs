@@ -29,6 +29,7 @@ use super::{
     hash_leaves,
 };
 use crate::gate::{self, Desired};
+use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
@@ -308,6 +309,7 @@ async fn gated(
             after,
         });
     }
+    talos_inventory(request, &survey, &mut plan, &prepared).await;
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
@@ -382,6 +384,26 @@ async fn needs(
     needs.waiting(written, &restarts);
     needs.objects(cluster, &survey.discovery, written).await;
     needs
+}
+
+/// What Talos' inventory lists. It decides nothing, so that a failure is only told.
+async fn talos_inventory(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &mut Plan,
+    objects: &[PreparedObject],
+) {
+    if !survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        return;
+    }
+    match inventory::look(&*request.cluster, objects).await {
+        Ok(about) => plan.talos_inventory = Some(about),
+        Err(error) => plan.unchecked.push(format!(
+            "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
+            inventory::INVENTORY_NAMESPACE,
+            inventory::INVENTORY_NAME
+        )),
+    }
 }
 
 /// A created object's content, without what is generated.

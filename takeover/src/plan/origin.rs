@@ -127,7 +127,7 @@ fn stored_bytes(survey: &Survey, object: &ObjectRef) -> usize {
 }
 
 /// A record's object among those that were read.
-fn find_record<'a>(survey: &'a Survey, object: &ObjectRef) -> Option<&'a Value> {
+pub(crate) fn find_record<'a>(survey: &'a Survey, object: &ObjectRef) -> Option<&'a Value> {
     let all = if object.kind == "Secret" { &survey.secrets } else { &survey.config_maps };
     all.iter().find(|candidate| {
         text(candidate, "/metadata/namespace") == object.namespace

@@ -194,7 +194,8 @@ fn kinds(chart: &Chart) -> BTreeSet<String> {
     for file in &chart.templates {
         let text = String::from_utf8_lossy(&file.data);
         let named = text.lines().filter_map(|line| line.strip_prefix("kind:"));
-        let plain = named.map(str::trim).filter(|kind| kind.bytes().all(|b| b.is_ascii_alphanumeric()));
+        let plain =
+            named.map(str::trim).filter(|kind| kind.bytes().all(|b| b.is_ascii_alphanumeric()));
         kinds.extend(plain.map(str::to_owned));
     }
     kinds

@@ -151,9 +151,8 @@ impl PlanFlags {
 
     fn values(&self) -> Result<Option<Map>, CommandError> {
         let Some(path) = self.cilium_values.as_deref() else { return Ok(None) };
-        let fail = |error: String| {
-            CommandError::new(format_args!("--cilium-values {path}: {error}"))
-        };
+        let fail =
+            |error: String| CommandError::new(format_args!("--cilium-values {path}: {error}"));
         let text = fs::read(path).map_err(|error| fail(helm_rs::gotext::io_text(&error)))?;
         if text.len() > MAX_VALUES {
             return Err(fail(format!("more than {MAX_VALUES} bytes")));

@@ -58,11 +58,13 @@ async fn c_what_stays_unexplained_is_named() {
     tell("01", &prepared);
     let plan = &prepared.plan;
     let recovered = plan.values.recovered.as_ref().unwrap();
-    let unexplained: Vec<String> =
-        recovered.unexplained.iter().map(ToString::to_string).collect();
+    let unexplained: Vec<String> = recovered.unexplained.iter().map(ToString::to_string).collect();
     assert_eq!(
         unexplained,
-        ["ConfigMap kube-system/cilium-extra", "Service kube-system/cilium-envoy metadata.labels.team"]
+        [
+            "ConfigMap kube-system/cilium-extra",
+            "Service kube-system/cilium-envoy metadata.labels.team"
+        ]
     );
     let figures = plan.figures();
     assert_eq!((figures.differences, figures.residue, figures.restarts), (0, 1, 0));

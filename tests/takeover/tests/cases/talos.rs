@@ -3,7 +3,9 @@
 use plane::Plane;
 use takeover::plan::{Outcome, OwnedChange, to_text};
 use takeover::run::RunError;
-use takeover_tests::{Bed, assert_forecast, helm_install, is_lock, prepared_on, talos, values_path};
+use takeover_tests::{
+    Bed, assert_forecast, helm_install, is_lock, prepared_on, talos, values_path,
+};
 
 async fn with_01() -> Option<Bed> {
     let values = values_path("01");
@@ -19,7 +21,10 @@ async fn a2_on_talos() {
     let before = bed.footprints().await;
     let plan = bed.plan(None).await.plan;
     assert!(plan.found.talos);
-    assert_eq!((plan.values.changes.as_slice(), plan.values.overridden.as_slice()), (&[][..], &[][..]));
+    assert_eq!(
+        (plan.values.changes.as_slice(), plan.values.overridden.as_slice()),
+        (&[][..], &[][..])
+    );
     assert!(plan.gate_is_empty(), "{}", to_text(&plan, true));
     bed.take_over(None, &plan).await.unwrap();
     assert_forecast(&before, &bed.footprints().await, &plan);
@@ -57,7 +62,10 @@ async fn owned_changes_need_consent() {
         [(false, true, "--accept-cilium-changes"), (true, false, "--accept-cilium-diff")]
     {
         let error = bed.take_over_with(None, &plan, changes, diff).await.unwrap_err();
-        assert!(matches!(&error, RunError::Consent { missing: m } if m.starts_with(missing)), "{error}");
+        assert!(
+            matches!(&error, RunError::Consent { missing: m } if m.starts_with(missing)),
+            "{error}"
+        );
         assert!(error.is_refusal());
     }
     let writes = bed.plane.audit_log().writes(plane::ADMIN_USER, mark).unwrap();
