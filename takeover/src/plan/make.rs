@@ -320,7 +320,10 @@ async fn gated(
     plan.rights =
         rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
     plan.refusals.extend(plan.rights.refusal());
-    consent(&mut plan);
+    // Where nothing is done, nothing is asked.
+    if plan.outcome != Outcome::Nothing {
+        consent(&mut plan);
+    }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
     let canonical = json!({
