@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use takeover::inventory::InventoryAbout;
 use takeover::plan::{
-    Action, Cause, ChartAbout, Computed, Consent, Difference, Found, HIDDEN, Look, Missing,
-    ObjectAbout, ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal,
-    ResidueAbout, Restart, Rights, SCHEMA_VERSION, Size, ValuesAbout, to_terminal, to_text,
+    Action, Cause, ChartAbout, Computed, Consent, Difference, Found, HIDDEN, Look, ObjectAbout,
+    ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal, ResidueAbout, Restart,
+    Rights, SCHEMA_VERSION, Size, ValuesAbout, to_terminal, to_text,
 };
 use takeover::report::{Form, render};
 
@@ -78,6 +78,7 @@ fn upgrade() -> Plan {
         },
         values: ValuesAbout {
             source: "the record of revision 1 of release net".to_owned(),
+            recovered: None,
             changes: vec![OwnedChange {
                 key: "k8sServiceHost".to_owned(),
                 from: "10.0.0.1".to_owned(),
@@ -258,7 +259,7 @@ fn upgrade() -> Plan {
 fn quiet() -> Plan {
     let mut plan = upgrade();
     plan.outcome = Outcome::TakeOver;
-    plan.found.version = "1.20.0".to_owned();
+    "1.20.0".clone_into(&mut plan.found.version);
     plan.found.talos = false;
     plan.talos_inventory = None;
     plan.values =
@@ -472,8 +473,7 @@ fn well_formed(page: &str) {
         ul ol li dl dt dd table thead tbody tr th td div span b code details summary";
     let mut rest = page.strip_prefix("<!DOCTYPE html>\n").unwrap();
     let mut open: Vec<&str> = Vec::new();
-    loop {
-        let Some(at) = rest.find('<') else { break };
+    while let Some(at) = rest.find('<') {
         entities(&rest[..at]);
         let end = rest[at..].find('>').unwrap() + at;
         let tag = &rest[at + 1..end];

@@ -54,7 +54,9 @@ pub(super) fn consent(plan: &mut Plan) {
     let figures = plan.figures();
     // Where nothing runs, all that is created is the installation itself.
     let installs = plan.outcome == Outcome::Install;
-    if !plan.gate_is_empty() && !(installs && figures.differences == 0 && figures.residue == 0) {
+    let is_asked =
+        if installs { figures.differences + figures.residue > 0 } else { !plan.gate_is_empty() };
+    if is_asked {
         let mut why = Vec::new();
         for (count, what) in [
             (figures.differences, "leaves would change"),

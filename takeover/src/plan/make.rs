@@ -146,7 +146,8 @@ pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal 
 /// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
-    let survey = match survey(&*request.cluster).await {
+    // Steps are on the heap, since whoever awaits a plan would carry all of them.
+    let survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
             let mut needs = Needs::default();
@@ -172,7 +173,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         && leaves_no_values(request, &checked.provenance)
     {
         let is_upgrade = checked.step != Step::Same;
-        recovered = recover(request, &survey, &checked.facts, is_upgrade).await?;
+        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
     }
     let values = recovered.as_ref().map(|(values, _)| values.clone());
     let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
@@ -193,7 +194,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
             needs: Needs::default(),
         });
     };
-    let mut prepared = gated(request, survey, plan, key, settled).await?;
+    let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
     prepared.recovered = values;
     Ok(prepared)
 }
@@ -426,10 +427,10 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
         causes.foreign = cause::index(items.iter().map(|item| &item.value));
         // Only where the user said something else than ichor wants do owned keys change anything.
-        if !plan.values.overridden.is_empty() || !plan.values.changes.is_empty() {
-            if let Ok(objects) = rendered::plain_objects(source, &release.config) {
-                causes.user = cause::index(objects.iter());
-            }
+        if (!plan.values.overridden.is_empty() || !plan.values.changes.is_empty())
+            && let Ok(objects) = rendered::plain_objects(source, &release.config)
+        {
+            causes.user = cause::index(objects.iter());
         }
     } else if !plan.values.changes.is_empty()
         && let Ok(objects) = rendered::plain_objects(source, &settled.user)

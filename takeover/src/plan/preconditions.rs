@@ -102,10 +102,7 @@ pub(super) fn preconditions(
     });
     let pinned = &request.pinned.version;
     let step = version::live(Some(&agent.image), recorded.as_deref())
-        .map(|live| {
-            plan.found.version = live.to_string();
-            live
-        })
+        .inspect(|live| plan.found.version = live.to_string())
         .and_then(|live| version::step(&live, pinned))
         .map_err(|error| plan.refusals.push(refusal("Version", error)))
         .ok();
@@ -166,7 +163,7 @@ fn installation(request: &Request<'_>, survey: &Survey, plan: &mut Plan) -> Opti
         None => (kube_proxy::KubeProxy::Replaced, Replacement::On),
     };
     plan.found.kube_proxy = state.to_string();
-    plan.found.provenance = "nothing: there is no CNI, and no node is Ready".to_owned();
+    "nothing: there is no CNI, and no node is Ready".clone_into(&mut plan.found.provenance);
     let facts = Facts::bootstrap(Some(replacement), survey.detected.runs_talos());
     Some(Checked { provenance, facts, step: Step::Same, installs: true })
 }

@@ -4,9 +4,12 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::missing_errors_doc,
     clippy::indexing_slicing,
     clippy::missing_panics_doc,
-    reason = "test code: a panic is how a test says that its surroundings are wrong"
+    reason = "test code: a panic is how a test says that its surroundings are wrong, and figures \
+              are printed"
 )]
 
 pub mod by_hand;

@@ -3,8 +3,11 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::large_futures,
+    clippy::missing_errors_doc,
     clippy::indexing_slicing,
-    reason = "test code: a panic is how a test says that something is wrong"
+    reason = "test code: a panic is how a test says that something is wrong, and figures are printed"
 )]
 
 mod a1;
