@@ -263,7 +263,9 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
             let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
             let (plan, record) = match stored {
-                Some(stored) => {
+                Some(mut stored) => {
+                    let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                    stored.fill(&manifest, &*discovery(cluster).await?)?;
                     rights::check_stored(run, &stored).await?;
                     let record = record::again(&last.record, revision + 1, &now)
                         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
