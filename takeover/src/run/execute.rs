@@ -267,7 +267,9 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
             let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
-            let (plan, record) = if let Some(stored) = stored {
+            let (plan, record) = if let Some(mut stored) = stored {
+                let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                stored.fill(&manifest, &*discovery(cluster).await?)?;
                 rights::check_stored(run, &stored).await?;
                 let record = record::again(&last.record, revision + 1, &now)
                     .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;

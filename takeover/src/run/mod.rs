@@ -14,6 +14,7 @@ mod left_over;
 pub mod lock;
 pub(crate) mod record;
 pub mod restore;
+pub mod status;
 mod rights;
 pub mod stored;
 

@@ -292,5 +292,8 @@ pub(crate) fn account(done: &Done) -> String {
     for backup in &records.backups {
         text.push_str(&format!("Backup: Secret ichor-system/{backup}\n"));
     }
+    for left in &done.left {
+        text.push_str(&format!("Still to do: {left}\n"));
+    }
     text
 }
