@@ -164,11 +164,8 @@ impl Rendered {
                 manifest.content = content.into();
             }
         }
-        self.rendering.manifest = helm_rs::manifest::release_manifest(
-            &self.chart,
-            &self.rendering.manifests,
-            false,
-        );
+        self.rendering.manifest =
+            helm_rs::manifest::release_manifest(&self.chart, &self.rendering.manifests, false);
     }
 }
 
@@ -209,7 +206,9 @@ pub fn plain_objects(source: &Source<'_>, values: &Map) -> Result<Vec<Value>, Re
 /// The objects of a manifest that are served, ready to be compared; others are left out.
 pub fn manifest_objects(discovery: &Discovery, manifest: &str, namespace: &str) -> Vec<Item> {
     let mut items = Vec::new();
-    for document in helm_rs::manifest::split_manifests(manifest.as_bytes()) {
+    for mut document in helm_rs::manifest::split_manifests(manifest.as_bytes()) {
+        // Splitting trims, and the newline may belong to a block scalar at the end.
+        document.push(b'\n');
         let Ok(built) = build(discovery, &document, namespace, false) else { continue };
         items.extend(built);
     }
@@ -226,6 +225,19 @@ fn key(item: &Item) -> String {
 
 fn objects_by_key(objects: Vec<(Item, bool)>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|(item, _)| (key(&item), item.value)).collect()
+}
+
+/// What a server is for templates.
+pub(crate) fn capabilities(server: &ServerVersion, discovery: &Discovery) -> Capabilities {
+    Capabilities {
+        kube_version: KubeVersion {
+            version: server.git_version.clone(),
+            major: server.major.clone(),
+            minor: server.minor.clone(),
+        },
+        api_versions: discovery.api_versions(),
+        ..Capabilities::default()
+    }
 }
 
 fn once(
@@ -250,19 +262,10 @@ fn once(
         account: source.looked_up.clone(),
     }));
     let mut chart = source.chart.clone();
-    let server = source.server;
     let options = Options {
         release_name: source.release.name.to_owned(),
         namespace: source.release.namespace.to_owned(),
-        capabilities: Capabilities {
-            kube_version: KubeVersion {
-                version: server.git_version.clone(),
-                major: server.major.clone(),
-                minor: server.minor.clone(),
-            },
-            api_versions: source.discovery.api_versions(),
-            ..Capabilities::default()
-        },
+        capabilities: capabilities(source.server, source.discovery),
         ..Options::default()
     };
     let mut warnings = Vec::new();
@@ -279,15 +282,13 @@ fn objects_of(
     objects(source, rendering)
 }
 
-fn objects(
-    source: &Source<'_>,
-    rendering: &Rendering,
-) -> Result<Vec<(Item, bool)>, RenderedError> {
+fn objects(source: &Source<'_>, rendering: &Rendering) -> Result<Vec<(Item, bool)>, RenderedError> {
     let namespace = source.release.namespace;
-    let mut items: Vec<(Item, bool)> = build(source.discovery, &rendering.manifest, namespace, false)?
-        .into_iter()
-        .map(|item| (item, false))
-        .collect();
+    let mut items: Vec<(Item, bool)> =
+        build(source.discovery, &rendering.manifest, namespace, false)?
+            .into_iter()
+            .map(|item| (item, false))
+            .collect();
     for hook in &rendering.hooks {
         let built = build(source.discovery, &hook.manifest, namespace, false)?;
         items.extend(built.into_iter().map(|item| (item, true)));

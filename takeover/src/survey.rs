@@ -65,7 +65,12 @@ pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> S
 }
 
 /// A resource that every server has.
-pub(crate) fn builtin(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Arc<Resource> {
+pub(crate) fn builtin(
+    api_version: &str,
+    kind: &str,
+    plural: &str,
+    namespaced: bool,
+) -> Arc<Resource> {
     Arc::new(Resource::builtin(api_version, kind, plural, namespaced))
 }
 
@@ -123,8 +128,7 @@ pub async fn survey(cluster: &dyn Cluster) -> Result<Survey, SurveyError> {
     let system = system.map_err(failed(format!("read namespace {NAMESPACE}")))?;
     let nodes = nodes.map_err(failed("list the nodes"))?;
     let sets = sets.map_err(failed("list the DaemonSets"))?;
-    let config_map =
-        config.map_err(failed(format!("read ConfigMap {NAMESPACE}/{CONFIG_MAP}")))?;
+    let config_map = config.map_err(failed(format!("read ConfigMap {NAMESPACE}/{CONFIG_MAP}")))?;
     let operator = operator.map_err(failed(format!("read Deployment {NAMESPACE}/{OPERATOR}")))?;
     let mut unread = Vec::new();
     let cli = cli.unwrap_or_else(|error| {
@@ -136,8 +140,7 @@ pub async fn survey(cluster: &dyn Cluster) -> Result<Survey, SurveyError> {
         text(set, "/metadata/namespace") == NAMESPACE && text(set, "/metadata/name") == DAEMON_SET
     });
     let claim = daemon_set.as_ref().map(claimed_release).unwrap_or_default();
-    let (mut secrets, config_maps) =
-        records(cluster, &claim, &mut unread).await?;
+    let (mut secrets, config_maps) = records(cluster, &claim, &mut unread).await?;
     secrets.extend(cli);
     Ok(Survey {
         server,

@@ -23,9 +23,19 @@ pub fn pod_template(kind: &str) -> Option<&'static [&'static str]> {
     TEMPLATES.iter().find(|(known, _)| *known == kind).map(|(_, path)| *path)
 }
 
-/// Whether a live leaf has the value that the server puts there by default.
-pub fn is_default(kind: &str, object: &Value, path: &Path, value: &Value) -> bool {
+/// Whether a live leaf has the value that the server puts there by default. `desired` is what the
+/// chart says of the object.
+pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -> bool {
+    let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
     let keys = path.keys();
+    if value.as_object().is_some_and(serde_json::Map::is_empty) {
+        return is_empty_struct(kind, &keys)
+            && parent(desired, path).is_some_and(|parent| {
+                // A volume without a source is an emptyDir; one with a source that somebody turned
+                // into an emptyDir is not what the chart asked for.
+                path.last_key() != "emptyDir" || !parent.keys().any(|key| key != "name")
+            });
+    }
     if let Some(template) = pod_template(kind)
         && let Some(below) = keys.strip_prefix(template)
         && let Some(below) = below.strip_prefix(&["spec"])
@@ -38,7 +48,9 @@ pub fn is_default(kind: &str, object: &Value, path: &Path, value: &Value) -> boo
         return in_job(below, value);
     }
     match (kind, keys.as_slice()) {
-        ("DaemonSet" | "StatefulSet" | "Deployment", ["spec", "revisionHistoryLimit"]) => *value == 10,
+        ("DaemonSet" | "StatefulSet" | "Deployment", ["spec", "revisionHistoryLimit"]) => {
+            *value == 10
+        }
         ("Deployment" | "StatefulSet" | "ReplicaSet", ["spec", "replicas"]) => *value == 1,
         ("Deployment", ["spec", "progressDeadlineSeconds"]) => *value == 600,
         ("Deployment", ["spec", "strategy", "type"]) => value == "RollingUpdate",
@@ -69,11 +81,91 @@ pub fn is_default(kind: &str, object: &Value, path: &Path, value: &Value) -> boo
         ("ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration", rest) => {
             in_webhook(rest, value)
         }
+        ("ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy", ["spec", "failurePolicy"]) => {
+            value == "Fail"
+        }
+        (
+            "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy",
+            ["spec", "matchConstraints", "matchPolicy"],
+        )
+        | (
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+            ["spec", "matchResources", "matchPolicy"],
+        ) => value == "Equivalent",
         ("CustomResourceDefinition", ["spec", "conversion", "strategy"]) => value == "None",
+        ("APIService", ["spec", "service", "port"])
+        | (
+            "CustomResourceDefinition",
+            ["spec", "conversion", "webhook", "clientConfig", "service", "port"],
+        ) => *value == 443,
         ("HorizontalPodAutoscaler", ["spec", "minReplicas"]) => *value == 1,
         ("PersistentVolumeClaim", ["spec", "volumeMode"]) => value == "Filesystem",
+        ("NetworkPolicy", ["spec", "policyTypes"]) => {
+            let egress = object.pointer("/spec/egress").is_some();
+            *value == if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) }
+        }
         _ => false,
     }
+}
+
+/// Whether the server writes an empty map at a place where nobody says anything: fields of its Go
+/// types that are structs and no pointers are always written, and some pointers are filled in.
+/// That counts only below what the chart names: a volume that somebody added stays somebody's.
+fn is_empty_struct(kind: &str, keys: &[&str]) -> bool {
+    if let Some(template) = pod_template(kind)
+        && let Some(below) = keys.strip_prefix(template)
+    {
+        return matches!(
+            below,
+            ["metadata"]
+                | ["spec", "securityContext"]
+                | ["spec", "containers" | "initContainers", "[]", "resources"]
+                | ["spec", "volumes", "[]", "emptyDir"]
+                | ["spec", "volumes", "[]", "ephemeral", "volumeClaimTemplate", "metadata"]
+                | [
+                    "spec",
+                    "volumes",
+                    "[]",
+                    "ephemeral",
+                    "volumeClaimTemplate",
+                    "spec",
+                    "resources"
+                ]
+        );
+    }
+    match (kind, keys) {
+        ("CronJob", ["spec", "jobTemplate", "metadata"])
+        | ("NetworkPolicy", ["spec", "podSelector"])
+        | ("PersistentVolumeClaim", ["spec", "resources"])
+        | (
+            "IngressClass" | "Lease" | "LimitRange" | "PodDisruptionBudget" | "ResourceQuota",
+            ["spec"],
+        ) => true,
+        (
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+            ["webhooks", "[]", "namespaceSelector" | "objectSelector"],
+        )
+        | (
+            "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy",
+            ["spec", "matchConstraints", "namespaceSelector" | "objectSelector"],
+        )
+        | (
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+            ["spec", "matchResources", "namespaceSelector" | "objectSelector"],
+        ) => true,
+        _ => false,
+    }
+}
+
+/// What the chart has above a place; none when it does not name that.
+fn parent<'a>(desired: &'a Value, path: &Path) -> Option<&'a serde_json::Map<String, Value>> {
+    use super::leaf::Step;
+    let (_, above) = path.0.split_last()?;
+    let found = above.iter().try_fold(desired, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Item(_) => value.as_array()?.iter().find(|item| super::leaf::is_at(step, item)),
+    });
+    found?.as_object()
 }
 
 fn in_job(keys: &[&str], value: &Value) -> bool {
@@ -108,20 +200,13 @@ fn in_webhook(keys: &[&str], value: &Value) -> bool {
         ["webhooks", "[]", "failurePolicy"] => value == "Fail",
         ["webhooks", "[]", "matchPolicy"] => value == "Equivalent",
         ["webhooks", "[]", "reinvocationPolicy"] => value == "Never",
-        ["webhooks", "[]", "namespaceSelector" | "objectSelector"] => *value == json!({}),
         ["webhooks", "[]", "clientConfig", "service", "port"] => *value == 443,
         _ => false,
     }
 }
 
 /// Below the spec of a pod template.
-fn in_pod(
-    object: &Value,
-    template: &[&str],
-    path: &Path,
-    keys: &[&str],
-    value: &Value,
-) -> bool {
+fn in_pod(object: &Value, template: &[&str], path: &Path, keys: &[&str], value: &Value) -> bool {
     let pod = at(object, template).and_then(|template| template.get("spec"));
     let of_pod = |field: &str| pod.and_then(|pod| pod.get(field));
     match keys {
@@ -129,7 +214,6 @@ fn in_pod(
         ["dnsPolicy"] => value == "ClusterFirst",
         ["schedulerName"] => value == "default-scheduler",
         ["terminationGracePeriodSeconds"] => *value == 30,
-        ["securityContext"] => *value == json!({}),
         // The old name of serviceAccountName, which the server keeps equal.
         ["serviceAccount"] => of_pod("serviceAccountName") == Some(value),
         ["enableServiceLinks"] => *value == true,
@@ -139,7 +223,6 @@ fn in_pod(
         ["volumes", "[]", rest @ ..] => match rest {
             ["configMap" | "secret" | "projected" | "downwardAPI", "defaultMode"] => *value == 420,
             ["hostPath", "type"] => value == "",
-            ["emptyDir"] => *value == json!({}),
             _ => false,
         },
         ["topologySpreadConstraints", "[]", "nodeAffinityPolicy"] => value == "Honor",
@@ -166,7 +249,6 @@ fn in_container(
             let latest = !image.contains('@') && tag.is_none_or(|tag| tag == "latest");
             value == if latest { "Always" } else { "IfNotPresent" }
         }
-        ["resources"] => *value == json!({}),
         ["ports", "[]", "protocol"] => value == "TCP",
         ["ports", "[]", "hostPort"] => {
             host_network == Some(&Value::Bool(true))
@@ -212,9 +294,9 @@ fn items<'a>(object: &'a Value, path: &Path) -> Vec<&'a Value> {
         at = match step {
             Step::Key(key) => at.and_then(|value| value.get(key)),
             Step::Item(_) => {
-                let item = at.and_then(Value::as_array).and_then(|items| {
-                    items.iter().find(|item| super::leaf::is_at(step, item))
-                });
+                let item = at
+                    .and_then(Value::as_array)
+                    .and_then(|items| items.iter().find(|item| super::leaf::is_at(step, item)));
                 found.extend(item);
                 item
             }
@@ -243,14 +325,24 @@ mod tests {
                         "name": "c", "image": "i:1@sha256:2", "imagePullPolicy": "IfNotPresent",
                         "ports": [{"containerPort": 1, "hostPort": 1, "protocol": "TCP"}],
                         "livenessProbe": {"periodSeconds": 11, "timeoutSeconds": 1},
-                    }],
+                        "resources": {},
+                    }, {"name": "added", "resources": {}}],
+                    "securityContext": {}, "affinity": {},
+                    "volumes": [
+                        {"name": "v", "emptyDir": {}}, {"name": "h", "emptyDir": {}},
+                        {"name": "added", "emptyDir": {}},
+                    ],
                 }},
             },
+        });
+        let chart = json!({
+            "kind": "DaemonSet",
+            "spec": {"template": {"spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v"}, {"name": "h", "hostPath": {}}]}}},
         });
         let all = leaves(&object, embedded().schema("apps/v1", "DaemonSet"));
         let found: Vec<String> = all
             .iter()
-            .filter(|(path, leaf)| is_default("DaemonSet", &object, path, &leaf.value))
+            .filter(|(path, leaf)| is_default(&chart, &object, path, &leaf.value))
             .map(|(path, _)| path.to_string())
             .collect();
         let at = "spec.template.spec.containers[name=c]";
@@ -262,7 +354,10 @@ mod tests {
                 format!("{at}.livenessProbe.timeoutSeconds"),
                 format!("{at}.ports[containerPort=1].hostPort"),
                 format!("{at}.ports[containerPort=1].protocol"),
+                format!("{at}.resources"),
+                "spec.template.spec.securityContext".to_owned(),
                 "spec.template.spec.serviceAccount".to_owned(),
+                "spec.template.spec.volumes[name=v].emptyDir".to_owned(),
             ]
         );
     }

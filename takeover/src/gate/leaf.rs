@@ -103,12 +103,16 @@ impl std::fmt::Display for Path {
                     let _ = write!(text, "[{}]", Value::from(key.as_str()));
                 }
                 Step::Item(keys) => {
-                    let parts: Vec<String> = keys
-                        .iter()
-                        .map(|(key, value)| {
-                            if key.is_empty() { value.clone() } else { format!("{key}={value}") }
-                        })
-                        .collect();
+                    let parts: Vec<String> =
+                        keys.iter()
+                            .map(|(key, value)| {
+                                if key.is_empty() {
+                                    value.clone()
+                                } else {
+                                    format!("{key}={value}")
+                                }
+                            })
+                            .collect();
                     let _ = write!(text, "[{}]", parts.join(","));
                 }
             }

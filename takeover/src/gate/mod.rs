@@ -22,8 +22,7 @@ use mergepatch::{Schema, Schemas as _, embedded};
 use serde_json::Value;
 
 pub use defaults::pod_template;
-pub(crate) use leaf::replace;
-pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves};
+pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves, remove, replace};
 pub use others::is_controller;
 
 /// A rendered object that is to be written.
@@ -142,8 +141,8 @@ pub fn desired(wanted: &Wanted, live: &Value) -> Desired {
             }
             continue;
         }
-        let owner = others::by_manager(leaf)
-            .or_else(|| others::by_place(kind, live, &path).map(str::to_owned));
+        let owner =
+            others::by_manager(leaf).or_else(|| others::owner(kind, live, &path, Some(leaf)));
         if let Some(owner) = owner
             && leaf::replace(&mut object, &path, &leaf.value)
         {
@@ -230,6 +229,11 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
             };
             if is_ownership(path) {
                 classes.ownership.push(change);
+            } else if let Some(owner) = others::owner(kind, live, path, old)
+                && !named.contains_key(path)
+            {
+                // What the server counts up on its own, as it does on any write.
+                classes.others.push((path.clone(), owner));
             } else {
                 classes.differences.push(change);
             }
@@ -239,9 +243,9 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
         if named.contains_key(path) || path.is_order() {
             continue;
         }
-        if let Some(owner) = others::by_place(kind, live, path) {
-            classes.others.push((path.clone(), owner.to_owned()));
-        } else if defaults::is_default(kind, live, path, &old.value) {
+        if let Some(owner) = others::owner(kind, live, path, Some(old)) {
+            classes.others.push((path.clone(), owner));
+        } else if defaults::is_default(&desired.object, live, path, &old.value) {
             classes.defaults.push(path.clone());
         } else if let Some(owner) = others::by_manager(old) {
             classes.others.push((path.clone(), owner));
@@ -279,7 +283,7 @@ pub fn consented(object: &Value, desired: &Desired, generated: &BTreeSet<Path>) 
         }
         named.contains_key(path)
             || !(others::by_place(kind, object, path).is_some()
-                || defaults::is_default(kind, object, path, &leaf.value)
+                || defaults::is_default(&desired.object, object, path, &leaf.value)
                 || others::by_manager(leaf).is_some())
     });
     leaves

@@ -32,6 +32,17 @@ const ANNOTATIONS: [(&str, &str); 5] = [
     ("pv.kubernetes.io/bind-completed", "kube-controller-manager"),
 ];
 
+/// Kinds whose `caBundle` says whom the API server trusts; whoever issues the certificate sets it.
+const TRUSTING: [&str; 4] = [
+    "APIService",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Who sets a `caBundle` when nobody is named.
+const CA_INJECTOR: &str = "a CA injector";
+
 /// Labels that the server puts on a Job and its pods.
 const JOB_LABELS: [&str; 4] = [
     "controller-uid",
@@ -62,11 +73,14 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
     {
         return Some(owner);
     }
-    if path.last_key() == "caBundle" {
-        return Some("a CA injector");
+    if path.last_key() == "caBundle" && TRUSTING.contains(&kind) {
+        return Some(CA_INJECTOR);
     }
     match (kind, keys.as_slice()) {
-        ("Service", ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..])
+        (
+            "Service",
+            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..],
+        )
         | ("Service", ["spec", "ports", "[]", "nodePort"]) => Some("kube-apiserver"),
         ("ServiceAccount", ["secrets", ..]) => Some("kube-controller-manager"),
         ("ClusterRole", ["rules", ..]) if object.get("aggregationRule").is_some() => {
@@ -79,17 +93,25 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
     }
 }
 
+/// Who owns a leaf by what it is, with the manager's name where any program may.
+pub(super) fn owner(
+    kind: &str,
+    object: &Value,
+    path: &Path,
+    leaf: Option<&Leaf>,
+) -> Option<String> {
+    let owner = by_place(kind, object, path)?;
+    let manager = leaf.and_then(|leaf| leaf.managers.first()).filter(|_| owner == CA_INJECTOR);
+    Some(manager.map_or_else(|| owner.to_owned(), |manager| manager.name.clone()))
+}
+
 /// Leaves that say nothing about what an object is meant to be. (Takeover rules, section 3.)
 pub fn is_left_out(path: &Path) -> bool {
     match path.keys().as_slice() {
         ["apiVersion" | "kind" | "status", ..]
         | [
             "metadata",
-            "managedFields"
-            | "resourceVersion"
-            | "uid"
-            | "generation"
-            | "creationTimestamp"
+            "managedFields" | "resourceVersion" | "uid" | "generation" | "creationTimestamp"
             | "selfLink",
             ..,
         ] => true,

@@ -59,9 +59,8 @@ fn what_a_controller_drives_is_left_out_of_the_write() {
     let mut live = rendered.clone();
     live["spec"]["replicas"] = json!(5);
     let fields = json!({"f:spec": {"f:replicas": {}}});
-    let manager = |name: &str| {
-        json!([{"manager": name, "subresource": "scale", "fieldsV1": fields.clone()}])
-    };
+    let manager =
+        |name: &str| json!([{"manager": name, "subresource": "scale", "fieldsV1": fields.clone()}]);
     live["metadata"]["managedFields"] = manager("kube-controller-manager");
     let classes = gate(&rendered, &live);
     assert_eq!(classes.differences, []);
@@ -72,9 +71,7 @@ fn what_a_controller_drives_is_left_out_of_the_write() {
 
 #[test]
 fn a_generated_leaf_keeps_its_live_value() {
-    let secret = |data: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": data}})
-    };
+    let secret = |data: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": data}});
     let live = secret("bGl2ZQ==");
     let path = super::leaves_of(&live).into_keys().find(|p| p.last_key() == "k").unwrap();
     let wanted = Wanted { object: secret("bmV3"), generated: BTreeSet::from([path.clone()]) };

@@ -44,7 +44,9 @@ impl Causes {
         };
         let foreign = value(&self.foreign);
         // The release before said something else than what is live: somebody changed it since.
-        if foreign.as_ref().is_some_and(|said| *said != change.live) && change.live.is_some() {
+        // Where it said nothing, what is live may be the server's default.
+        let said = foreign.flatten();
+        if said.is_some() && change.live.is_some() && said != change.live {
             return (Cause::OtherManager, manager);
         }
         if value(&self.user).is_some_and(|said| said == change.live) {

@@ -66,9 +66,7 @@ pub(super) fn object_part(key: &Key, object: &str, kind: &str, classes: &Classes
     let residue: Vec<Value> = classes
         .residue
         .iter()
-        .map(|left| {
-            json!([left.path.to_string(), key.leaf(kind, &left.path, Some(&left.value))])
-        })
+        .map(|left| json!([left.path.to_string(), key.leaf(kind, &left.path, Some(&left.value))]))
         .collect();
     json!({ "object": object, "differences": differences, "residue": residue })
 }
@@ -80,9 +78,7 @@ pub(super) fn digest(canonical: &Value) -> String {
 
 /// The hash of leaves with their places: an object's state, as far as a consent is about it.
 pub fn hash_leaves(key: &Key, leaves: &Leaves) -> String {
-    let canonical: Vec<Value> = leaves
-        .iter()
-        .map(|(path, leaf)| json!([path.to_string(), leaf.value]))
-        .collect();
+    let canonical: Vec<Value> =
+        leaves.iter().map(|(path, leaf)| json!([path.to_string(), leaf.value])).collect();
     key.hash(&Value::Array(canonical))
 }

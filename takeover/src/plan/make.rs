@@ -3,41 +3,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cilium::detect;
-use cilium::kube_proxy;
-use cilium::object::ObjectRef;
-use cilium::owned::{self, Facts, Live};
 use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
-use cilium::provenance::{self, Counts, Evidence, Installer, Provenance, Source as Origin};
-use cilium::values;
-use cilium::version::{self, Step};
+use cilium::provenance::{self, Source as Origin};
+use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
-use helm_rs::apply::{FIELD_MANAGER, Item};
-use helm_rs::cluster::{
-    Clock, Cluster, ClusterError, ErrorKind, ListQuery, Patch, Resource, WriteOptions, list_all,
-};
+use helm_rs::apply::Item;
+use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
 use serde_json::{Value, json};
 
+use super::asks::{consent, sizes};
 use super::cause::{self, Causes, object_key};
+use super::origin::leaves_no_values;
+use super::preconditions::{Settled, preconditions, settle};
+use super::recovery::recover;
+use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
+use super::state::{State, read_live, show, state};
 use super::{
-    Action, ChartAbout, Computed, Consent, Difference, Found, HIDDEN, Key, MAX_SECRET, ObjectAbout,
-    ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal, ResidueAbout, Restart,
-    SCHEMA_VERSION, Size, ValuesAbout, digest, hash_leaves,
+    Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
+    hash_leaves,
 };
-use crate::gate::{self, Change, Classes, Desired, is_secret, pod_template};
+use crate::gate::{self, Desired};
+use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
-use crate::survey::{Survey, SurveyError, builtin, failed, read, survey, text};
+use crate::survey::{Survey, SurveyError, builtin, read, survey, text};
 
 /// Requests under way at once.
-const CONCURRENCY: usize = 16;
+pub(super) const CONCURRENCY: usize = 16;
 /// What objects are needed for that templates look up.
 const LOOKED_UP: &str = "the chart looks it up";
 
@@ -74,6 +73,8 @@ pub struct Prepared {
     pub rendered: Option<Rendered>,
     /// The user's values with the owned keys decided.
     pub values: Map,
+    /// The user's values where they were recovered from what runs.
+    pub recovered: Option<Map>,
     /// Objects in the order of writing, hooks left out.
     pub objects: Vec<PreparedObject>,
     /// The rights that it takes.
@@ -135,7 +136,7 @@ async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanErro
     if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
 }
 
-fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
+pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
     Refusal { reason: reason.to_owned(), message: message.to_string() }
 }
 
@@ -164,8 +165,18 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         ..Plan::default()
     };
     let key = Key(survey.cluster_id.clone());
-    let facts = preconditions(request, &survey, &mut plan);
-    let Some(facts) = facts.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
+    let checked = preconditions(request, &survey, &mut plan);
+    let mut recovered = None;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && leaves_no_values(request, &checked.provenance)
+    {
+        let is_upgrade = checked.step != Step::Same;
+        recovered = recover(request, &survey, &checked.facts, is_upgrade).await?;
+    }
+    let values = recovered.as_ref().map(|(values, _)| values.clone());
+    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let Some(settled) =
+        settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
         return Ok(Prepared {
             plan,
@@ -173,327 +184,14 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
             survey,
             rendered: None,
             values: Map::new(),
+            recovered: values,
             objects: Vec::new(),
             needs: Needs::default(),
         });
     };
-    gated(request, survey, plan, key, facts).await
-}
-
-/// What the preconditions leave for the gate.
-struct Settled {
-    provenance: Provenance,
-    facts: Facts,
-    user: Map,
-    effective: Map,
-    step: Step,
-}
-
-/// Everything that is checked before the chart is rendered. All that is wrong is told at once.
-fn preconditions(request: &Request<'_>, survey: &Survey, plan: &mut Plan) -> Option<Settled> {
-    let detected = &survey.detected;
-    plan.found = Found {
-        kubernetes: survey.server.git_version.clone(),
-        nodes: detected.nodes.len(),
-        talos: detected.runs_talos(),
-        cni: detected.kind().name().to_owned(),
-        ..Found::default()
-    };
-    let agent = match detected.decide(request.cni_unmanaged) {
-        Ok(detect::Outcome::Cilium(agent)) => agent,
-        Ok(detect::Outcome::Unmanaged(others)) => {
-            plan.outcome = Outcome::Nothing;
-            let names: Vec<String> = others.iter().map(ToString::to_string).collect();
-            plan.found.provenance =
-                format!("the CNI is left alone, as --cni-unmanaged says: {}", names.join(", "));
-            return None;
-        }
-        Ok(detect::Outcome::Install) => {
-            plan.refusals.push(refusal(
-                "NoCni",
-                "there is no CNI here, so that there is nothing to take over: install Cilium with \
-                 `ichor release install cilium cilium --namespace kube-system`",
-            ));
-            return None;
-        }
-        Err(error) => {
-            plan.refusals.push(refusal("Cni", error));
-            return None;
-        }
-    };
-    let (Some(daemon_set), Some(config_map)) = (&survey.daemon_set, &survey.config_map) else {
-        plan.refusals.push(refusal(
-            "NoConfig",
-            "the ConfigMap kube-system/cilium-config is missing, so that the settings of the \
-             running Cilium are not known: restore it with the tool that installed Cilium",
-        ));
-        return None;
-    };
-    let mut live: Vec<Value> = vec![daemon_set.clone(), config_map.clone()];
-    live.extend(survey.operator.clone());
-    let evidence = Evidence {
-        live: &live,
-        secrets: &survey.secrets,
-        config_maps: &survey.config_maps,
-        now: request.clock.now().as_second(),
-    };
-    let provenance = provenance::provenance(&evidence)
-        .map_err(|error| {
-            let reason = match &error {
-                provenance::ProvenanceError::InProgress { .. } => "Pending",
-                _ => "Provenance",
-            };
-            plan.refusals.push(refusal(reason, error_chain(&error)));
-        })
-        .ok();
-    if let Some(provenance) = &provenance {
-        plan.found.installer = provenance.installer.to_string();
-        plan.found.provenance = tell(provenance);
-        plan.records = records(provenance, survey);
-        if !provenance.unreadable.is_empty() {
-            let objects: Vec<String> =
-                provenance.unreadable.iter().map(|(object, _)| object.to_string()).collect();
-            plan.unchecked.push(format!("records that cannot be read: {}", objects.join(", ")));
-        }
-    }
-    let recorded = provenance.as_ref().and_then(|provenance| match &provenance.source {
-        Origin::Release(release) => Some(release.app_version.clone()),
-        _ => None,
-    });
-    let pinned = &request.pinned.version;
-    let step = version::live(Some(&agent.image), recorded.as_deref())
-        .map(|live| {
-            plan.found.version = live.to_string();
-            live
-        })
-        .and_then(|live| version::step(&live, pinned))
-        .map_err(|error| plan.refusals.push(refusal("Version", error)))
-        .ok();
-    if let Err(error) = version::check_kubernetes(&survey.server.git_version, pinned) {
-        plan.refusals.push(refusal("Kubernetes", error));
-    }
-    let facts = match Live::read(daemon_set, config_map) {
-        Ok(live) => {
-            if let Err(error) = owned::check_ipam(&live) {
-                plan.refusals.push(refusal("Ipam", error));
-            }
-            match kube_proxy::KubeProxy::agree(detected.kube_proxy.is_some(), live.replacement) {
-                Ok(state) => plan.found.kube_proxy = state.to_string(),
-                Err(error) => plan.refusals.push(refusal("KubeProxy", error)),
-            }
-            Some(Facts::running(live, detected.runs_talos()))
-        }
-        Err(error) => {
-            plan.refusals.push(refusal("Settings", error));
-            None
-        }
-    };
-    plan.refusals.extend(health(survey));
-    let (provenance, step, facts) = (provenance?, step?, facts?);
-    let user = user_values(request, &provenance, &mut plan.values);
-    let effective = match values::effective(&user, &facts) {
-        Ok(effective) => effective,
-        Err(error) => {
-            plan.refusals.push(refusal("Values", error));
-            return None;
-        }
-    };
-    plan.values.overridden = effective
-        .overridden
-        .iter()
-        .map(|one| OwnedChange {
-            key: one.key.clone(),
-            from: shown(Some(&one.said)),
-            to: shown(one.wanted.as_ref()),
-            needs_consent: false,
-        })
-        .collect();
-    plan.values.changes = owned::changes(&facts)
-        .into_iter()
-        .map(|change| OwnedChange {
-            key: change.key.clone(),
-            from: shown(change.live.as_ref()),
-            to: shown(Some(&change.wanted)),
-            needs_consent: change.needs_consent,
-        })
-        .collect();
-    plan.outcome = if matches!(step, Step::Upgrade { .. }) { Outcome::Upgrade } else { Outcome::TakeOver };
-    if matches!(provenance.source, Origin::Own) {
-        plan.outcome = own_outcome(&provenance);
-    }
-    Some(Settled { provenance, facts, user, effective: effective.values, step })
-}
-
-/// What is left to do when there are only ichor's own records.
-fn own_outcome(provenance: &Provenance) -> Outcome {
-    let newest = provenance.own.as_ref().and_then(|own| own.newest());
-    match newest.map(provenance::Revision::status) {
-        Some(helm_rs::release::Status::Deployed) => Outcome::Nothing,
-        _ => Outcome::Resume,
-    }
-}
-
-fn shown(value: Option<&goyaml::Value>) -> String {
-    value.map_or_else(String::new, |value| match value {
-        goyaml::Value::String(text) => text.to_string(),
-        other => goyaml::json::to_json(other).unwrap_or_default(),
-    })
-}
-
-fn tell(provenance: &Provenance) -> String {
-    match &provenance.source {
-        Origin::Own => "ichor's own release".to_owned(),
-        Origin::Release(release) => {
-            let history = &release.history;
-            let why = match release.reason {
-                Counts::Deployed => String::new(),
-                Counts::LastDeployed { failed } => format!(
-                    "; revision {failed} failed, so that the values are those of revision {}, the \
-                     last deployed one",
-                    release.counts.revision
-                ),
-                Counts::OnlyFailed => "; every revision failed, the newest one counts".to_owned(),
-            };
-            format!(
-                "Helm release {}, records in namespace {}, {} revision(s){why}",
-                history.release,
-                history.storage_namespace,
-                history.revisions.len()
-            )
-        }
-        Origin::NoRecord { cli } => {
-            let claim = provenance.claim.as_ref().map_or_else(String::new, |claim| {
-                format!(
-                    "; the objects say that they belong to Helm release {claim}, but there is no \
-                     record of it that may be read (another storage driver, or deleted)"
-                )
-            });
-            let cli = if cli.is_some() { ", with the values that the Cilium CLI left" } else { "" };
-            let by = match &provenance.installer {
-                Installer::Unknown => String::new(),
-                installer => format!(", installed by {installer}"),
-            };
-            format!("no release record{by}{cli}{claim}")
-        }
-    }
-}
-
-fn user_values(request: &Request<'_>, provenance: &Provenance, about: &mut ValuesAbout) -> Map {
-    let (mut values, source) = match (&provenance.source, request.values) {
-        (Origin::Release(release), given) => {
-            let given = given.map_or("", |_| "; --cilium-values is not used, since there is a record");
-            let source = format!(
-                "the record of revision {} of release {}{given}",
-                release.counts.revision, release.history.release
-            );
-            (release.config.clone(), source)
-        }
-        (_, Some(values)) => (values.clone(), "the file of --cilium-values".to_owned()),
-        (Origin::NoRecord { cli: Some(cli) }, None) => {
-            (cli.values.clone(), "the Cilium CLI's Secret".to_owned())
-        }
-        (Origin::Own, None) => (own_values(provenance), "ichor's own record".to_owned()),
-        (Origin::NoRecord { .. }, None) => (
-            Map::new(),
-            "none: there is no record and no --cilium-values, so that the chart's defaults hold"
-                .to_owned(),
-        ),
-    };
-    about.source = source;
-    if !matches!(provenance.source, Origin::Release(_)) {
-        return values;
-    }
-    owned::strip(&mut values);
-    values
-}
-
-fn own_values(provenance: &Provenance) -> Map {
-    let newest = provenance.own.as_ref().and_then(|own| own.newest());
-    let record = newest.and_then(|newest| newest.record().ok());
-    record.and_then(|record| record.user_values().ok().flatten()).unwrap_or_default()
-}
-
-/// The foreign records, oldest first.
-fn records(provenance: &Provenance, survey: &Survey) -> Vec<RecordAbout> {
-    let Origin::Release(release) = &provenance.source else { return Vec::new() };
-    release
-        .history
-        .revisions
-        .iter()
-        .map(|revision| RecordAbout {
-            about: ObjectAbout {
-                api_version: "v1".to_owned(),
-                kind: revision.object.kind.clone(),
-                namespace: revision.object.namespace.clone(),
-                name: revision.object.name.clone(),
-            },
-            uid: revision.uid.clone(),
-            release: release.history.release.clone(),
-            revision: revision.revision,
-            status: revision.status().to_string(),
-            bytes: stored_bytes(survey, &revision.object),
-        })
-        .collect()
-}
-
-fn stored_bytes(survey: &Survey, object: &ObjectRef) -> usize {
-    find_record(survey, object).map_or(0, |record| {
-        let data = record.get("data").and_then(Value::as_object);
-        let encoded: usize =
-            data.into_iter().flatten().filter_map(|(_, value)| value.as_str().map(str::len)).sum();
-        if object.kind == "Secret" { encoded / 4 * 3 } else { encoded }
-    })
-}
-
-/// A record's object among those that were read.
-pub(crate) fn find_record<'a>(survey: &'a Survey, object: &ObjectRef) -> Option<&'a Value> {
-    let all = if object.kind == "Secret" { &survey.secrets } else { &survey.config_maps };
-    all.iter().find(|candidate| {
-        text(candidate, "/metadata/namespace") == object.namespace
-            && text(candidate, "/metadata/name") == object.name
-    })
-}
-
-/// DaemonSet and operator must be Ready.
-fn health(survey: &Survey) -> Vec<Refusal> {
-    let number = |object: &Value, pointer: &str| {
-        object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
-    };
-    let mut refusals = Vec::new();
-    if let Some(set) = &survey.daemon_set {
-        let (ready, wanted) =
-            (number(set, "/status/numberReady"), number(set, "/status/desiredNumberScheduled"));
-        if ready < wanted || wanted == 0 && !survey.detected.nodes.is_empty() {
-            refusals.push(refusal(
-                "Unhealthy",
-                format!(
-                    "DaemonSet kube-system/cilium is Ready on {ready} of {wanted} nodes: a sick \
-                     Cilium is not taken over; bring it to Ready first, then try again"
-                ),
-            ));
-        }
-    }
-    match &survey.operator {
-        Some(operator) => {
-            let wanted = operator.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
-            let ready = number(operator, "/status/readyReplicas");
-            if ready < wanted {
-                refusals.push(refusal(
-                    "Unhealthy",
-                    format!(
-                        "Deployment kube-system/cilium-operator has {ready} of {wanted} replicas \
-                         Ready: bring it to Ready first, then try again"
-                    ),
-                ));
-            }
-        }
-        None => refusals.push(refusal(
-            "Unhealthy",
-            "the Deployment kube-system/cilium-operator is missing: restore it with the tool that \
-             installed Cilium, then try again",
-        )),
-    }
-    refusals
+    let mut prepared = gated(request, survey, plan, key, settled).await?;
+    prepared.recovered = values;
+    Ok(prepared)
 }
 
 /// The second half: rendering, gate, rights, digest.
@@ -540,9 +238,13 @@ async fn gated(
         .filter(|(object, live)| live.is_none() && object.item.kind().kind == "Namespace")
         .map(|(object, _)| object.item.target.name.clone())
         .collect();
-    let states: Vec<Result<State, PlanError>> = stream::iter(rendered.objects.iter().zip(live).map(
-        |(object, live)| state(&*request.cluster, object, live, &created_namespaces),
-    ))
+    let states: Vec<Result<State, PlanError>> = stream::iter(
+        rendered
+            .objects
+            .iter()
+            .zip(live)
+            .map(|(object, live)| state(&*request.cluster, object, live, &created_namespaces)),
+    )
     .buffered(CONCURRENCY)
     .collect()
     .await;
@@ -603,6 +305,7 @@ async fn gated(
             after,
         });
     }
+    talos_inventory(request, &survey, &mut plan, &prepared).await;
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
@@ -613,7 +316,10 @@ async fn gated(
     plan.rights =
         rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
     plan.refusals.extend(plan.rights.refusal());
-    consent(&mut plan);
+    // Where nothing is done, nothing is asked.
+    if plan.outcome != Outcome::Nothing {
+        consent(&mut plan);
+    }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
     let canonical = json!({
@@ -638,7 +344,16 @@ async fn gated(
         plan.outcome = Outcome::Refused;
     }
     let values = settled.effective;
-    Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared, needs })
+    Ok(Prepared {
+        plan,
+        key,
+        survey,
+        rendered: Some(rendered),
+        values,
+        recovered: None,
+        objects: prepared,
+        needs,
+    })
 }
 
 /// The rights that a plan takes, from its first request to the last.
@@ -664,11 +379,30 @@ async fn needs(
     needs.read(looked_up.rights(), LOOKED_UP);
     let left = foreign_only.iter().map(|item| Right::on_object("get", item));
     needs.read(left, "what the foreign release has and the chart does not");
-    let restarts =
-        plan.restarts.iter().map(|restart| restart.about.namespace.clone()).collect();
+    let restarts = plan.restarts.iter().map(|restart| restart.about.namespace.clone()).collect();
     needs.waiting(written, &restarts);
     needs.objects(cluster, &survey.discovery, written).await;
     needs
+}
+
+/// What Talos' inventory lists. It decides nothing, so that a failure is only told.
+async fn talos_inventory(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &mut Plan,
+    objects: &[PreparedObject],
+) {
+    if !survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        return;
+    }
+    match inventory::look(&*request.cluster, objects).await {
+        Ok(about) => plan.talos_inventory = Some(about),
+        Err(error) => plan.unchecked.push(format!(
+            "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
+            inventory::INVENTORY_NAMESPACE,
+            inventory::INVENTORY_NAME
+        )),
+    }
 }
 
 /// A created object's content, without what is generated.
@@ -699,271 +433,6 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         causes.user = cause::index(objects.iter());
     }
     causes
-}
-
-async fn read_live(
-    cluster: &dyn Cluster,
-    objects: &[RenderedObject],
-) -> Result<Vec<Option<Value>>, PlanError> {
-    let results: Vec<Result<Option<Value>, (String, ClusterError)>> =
-        stream::iter(objects.iter().map(|object| async move {
-            match cluster.get(&object.item.target).await {
-                Ok(live) => Ok(Some(live)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err((format!("read {}", object.item.target), error)),
-            }
-        }))
-        .buffered(CONCURRENCY)
-        .collect()
-        .await;
-    let results: Result<Vec<_>, _> = results.into_iter().collect();
-    Ok(results.map_err(|(doing, error)| failed(doing)(error))?)
-}
-
-/// What a write would do to one object.
-struct State {
-    action: Action,
-    computed: Computed,
-    why: String,
-    desired: Desired,
-    generated: BTreeSet<gate::Path>,
-    live: Option<Value>,
-    after: Value,
-    classes: Classes,
-}
-
-async fn state(
-    cluster: &dyn Cluster,
-    object: &RenderedObject,
-    live: Option<Value>,
-    created_namespaces: &BTreeSet<String>,
-) -> Result<State, PlanError> {
-    let generated = object.wanted.generated.clone();
-    let Some(live) = live else {
-        let desired = Desired {
-            object: object.wanted.object.clone(),
-            kept: BTreeSet::new(),
-            yielded: Vec::new(),
-        };
-        let mut state = State {
-            action: if object.is_hook { Action::Hook } else { Action::Create },
-            computed: Computed::Memory,
-            why: String::new(),
-            after: desired.object.clone(),
-            desired,
-            generated,
-            live: None,
-            classes: Classes::default(),
-        };
-        if object.is_hook {
-            state.computed = Computed::Unchanged;
-        } else if created_namespaces.contains(&object.item.target.namespace) {
-            state.why = "its namespace is created by the same plan".to_owned();
-        } else {
-            let options = dry_run();
-            match cluster.create(&object.item.target, &object.item.value, &options).await {
-                Ok(after) => {
-                    state.after = after;
-                    state.computed = Computed::Server;
-                }
-                Err(error) => state.why = no_dry_run(&object.item, error)?,
-            }
-        }
-        return Ok(state);
-    };
-    let desired = gate::desired(&object.wanted, &live);
-    if object.is_hook {
-        return Ok(State {
-            action: Action::Hook,
-            computed: Computed::Unchanged,
-            why: String::new(),
-            classes: gate::classify(&live, &live, &desired),
-            after: live.clone(),
-            desired,
-            generated,
-            live: Some(live),
-        });
-    }
-    let wrong = |source| PlanError::Patch { object: object.item.target.to_string(), source };
-    let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
-    let (after, computed, why) = match &patch {
-        None => (live.clone(), Computed::Unchanged, String::new()),
-        Some(patch) => after(cluster, &object.item, &live, patch).await?,
-    };
-    let classes = gate::classify(&live, &after, &desired);
-    let changes = !classes.differences.is_empty() || !classes.ownership.is_empty();
-    Ok(State {
-        action: if patch.is_some() && changes { Action::Patch } else { Action::Keep },
-        computed,
-        why,
-        desired,
-        generated,
-        live: Some(live),
-        after,
-        classes,
-    })
-}
-
-fn dry_run() -> WriteOptions {
-    WriteOptions { dry_run: true, field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
-}
-
-/// Why a dry run is done in memory instead.
-///
-/// # Errors
-/// What the server says against the object itself.
-fn no_dry_run(item: &Item, source: ClusterError) -> Result<String, PlanError> {
-    match source.kind() {
-        ErrorKind::Forbidden => {
-            Ok(format!("this identity may not write it, not even in a dry run: {source}"))
-        }
-        ErrorKind::Unsupported => Ok(source.to_string()),
-        _ => Err(PlanError::DryRun { object: item.target.to_string(), source }),
-    }
-}
-
-async fn after(
-    cluster: &dyn Cluster,
-    item: &Item,
-    live: &Value,
-    patch: &Patch,
-) -> Result<(Value, Computed, String), PlanError> {
-    match cluster.patch(&item.target, patch, &dry_run()).await {
-        Ok(after) => Ok((after, Computed::Server, String::new())),
-        Err(error) => {
-            let why = no_dry_run(item, error)?;
-            let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };
-            Ok((gate::apply_in_memory(live, patch).map_err(wrong)?, Computed::Memory, why))
-        }
-    }
-}
-
-fn show(object: &RenderedObject, state: &State, causes: &Causes, name: &str) -> ObjectPlan {
-    let kind = object.item.kind();
-    let difference = |change: &Change| {
-        let (mut cause, manager) = causes.of(name, change);
-        if state.generated.contains(&change.path) {
-            cause = super::Cause::Generated;
-        }
-        let secret = is_secret(&kind.kind, &change.path);
-        let shown = |value: &Option<Value>| {
-            value.as_ref().map(|value| if secret { Value::from(HIDDEN) } else { value.clone() })
-        };
-        Difference {
-            path: change.path.to_string(),
-            live: shown(&change.live),
-            new: shown(&change.new),
-            cause,
-            manager,
-        }
-    };
-    let classes = &state.classes;
-    let effect = match (state.action, kind.kind.as_str()) {
-        (Action::Create, "Job") if object.item.target.name.contains("generate-certs") => {
-            "the Job runs once and issues new certificates".to_owned()
-        }
-        (Action::Create, "Job") => "the Job runs once".to_owned(),
-        _ => String::new(),
-    };
-    ObjectPlan {
-        about: ObjectAbout {
-            api_version: kind.api_version(),
-            kind: kind.kind.clone(),
-            namespace: object.item.target.namespace.clone(),
-            name: object.item.target.name.clone(),
-        },
-        action: state.action,
-        computed: state.computed,
-        computed_why: state.why.clone(),
-        effect,
-        differences: classes.differences.iter().map(difference).collect(),
-        residue: classes
-            .residue
-            .iter()
-            .map(|left| ResidueAbout {
-                path: left.path.to_string(),
-                value: if is_secret(&kind.kind, &left.path) {
-                    Value::from(HIDDEN)
-                } else {
-                    left.value.clone()
-                },
-                manager: left.managers.first().map(|m| m.name.clone()).unwrap_or_default(),
-            })
-            .collect(),
-        ownership: classes.ownership.iter().map(difference).collect(),
-        generated: classes.generated.iter().map(ToString::to_string).collect(),
-        others: classes
-            .others
-            .iter()
-            .map(|(path, manager)| OtherLeaf { path: path.to_string(), manager: manager.clone() })
-            .collect(),
-        defaults: classes.defaults.len(),
-    }
-}
-
-/// Whether a workload's pods are replaced, and how many.
-async fn restart(
-    cluster: &dyn Cluster,
-    object: &RenderedObject,
-    state: &State,
-    survey: &Survey,
-) -> Option<Restart> {
-    let kind = object.item.kind().kind.clone();
-    if !matches!(kind.as_str(), "DaemonSet" | "Deployment" | "StatefulSet") {
-        return None;
-    }
-    let template = pod_template(&kind)?;
-    let leaves: Vec<String> = state
-        .classes
-        .differences
-        .iter()
-        .filter(|change| change.path.starts_with(template))
-        .map(|change| change.path.to_string())
-        .collect();
-    let live = state.live.as_ref()?;
-    if leaves.is_empty() {
-        return None;
-    }
-    let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
-    let pods = if kind == "DaemonSet" {
-        number("/status/currentNumberScheduled")
-    } else {
-        number("/status/replicas")
-    };
-    let nodes = match selector(live) {
-        Some(labels) => nodes_of(cluster, &object.item.target.namespace, labels).await,
-        None => None,
-    };
-    let strategy = text(live, "/spec/updateStrategy/type");
-    Some(Restart {
-        about: ObjectAbout {
-            api_version: object.item.kind().api_version(),
-            kind,
-            namespace: object.item.target.namespace.clone(),
-            name: object.item.target.name.clone(),
-        },
-        leaves,
-        pods,
-        nodes: nodes.unwrap_or_else(|| pods.min(survey.detected.nodes.len() as u64)),
-        on_delete: strategy == "OnDelete",
-    })
-}
-
-fn selector(workload: &Value) -> Option<String> {
-    let labels = workload.pointer("/spec/selector/matchLabels")?.as_object()?;
-    let parts: Vec<String> = labels
-        .iter()
-        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-        .collect();
-    Some(parts.join(","))
-}
-
-async fn nodes_of(cluster: &dyn Cluster, namespace: &str, labels: String) -> Option<u64> {
-    let pods = Resource::builtin("v1", "Pod", "pods", true);
-    let query = ListQuery { namespace: namespace.to_owned(), labels, ..ListQuery::default() };
-    let page = list_all(cluster, &pods, &query).await.ok()?;
-    let nodes: BTreeSet<&str> = page.items.iter().map(|pod| text(pod, "/spec/nodeName")).collect();
-    Some(nodes.iter().filter(|name| !name.is_empty()).count() as u64)
 }
 
 /// Objects of the foreign release that the chart does not render.
@@ -997,71 +466,4 @@ async fn left_objects(request: &Request<'_>, foreign_only: &[Item]) -> Vec<Objec
             name: item.target.name.clone(),
         })
         .collect()
-}
-
-/// Forecasts the Secrets' sizes, and refuses what does not fit.
-fn sizes(plan: &mut Plan, settled: &Settled, rendered: &Rendered) {
-    if let Ok(record) = crate::run::record::draft(rendered, &settled.effective, 1, "", "")
-        && let Ok(text) = helm_rs::release::encode(&record.to_json())
-    {
-        let what = format!("ichor's record (Secret {RECORD_NAMESPACE}/sh.helm.release.v1.{RELEASE}.v1)");
-        plan.sizes.push(Size { what, bytes: text.len() });
-    }
-    let largest: BTreeMap<&str, usize> =
-        plan.records.iter().map(|record| (record.about.name.as_str(), record.bytes)).collect();
-    for (name, bytes) in largest {
-        if bytes > MAX_SECRET {
-            plan.sizes.push(Size { what: format!("the backup of {name}"), bytes });
-        }
-    }
-    let total: usize = plan.records.iter().map(|record| record.bytes).sum();
-    if total > 0 {
-        plan.sizes.push(Size { what: "the backup of the foreign records, in all".to_owned(), bytes: total });
-    }
-    let too_large: Vec<Refusal> = plan
-        .sizes
-        .iter()
-        .filter(|size| size.bytes > MAX_SECRET && !size.what.ends_with("in all"))
-        .map(|size| {
-            refusal(
-                "Room",
-                format!(
-                    "{} has {} bytes, and a Secret holds {MAX_SECRET}: shorten what is in the \
-                     values or the chart",
-                    size.what, size.bytes
-                ),
-            )
-        })
-        .collect();
-    plan.refusals.extend(too_large);
-}
-
-fn consent(plan: &mut Plan) {
-    let figures = plan.figures();
-    if !plan.gate_is_empty() {
-        let mut why = Vec::new();
-        for (count, what) in [
-            (figures.differences, "leaves would change"),
-            (figures.residue, "live-only leaves or objects would stay"),
-            (figures.creations, "objects would be created"),
-        ] {
-            if count > 0 {
-                why.push(format!("{count} {what}"));
-            }
-        }
-        plan.consent.push(Consent { flag: "--accept-cilium-diff".to_owned(), why: why.join(", ") });
-    }
-    let changes: Vec<String> = plan
-        .values
-        .changes
-        .iter()
-        .filter(|change| change.needs_consent)
-        .map(|change| format!("{} from {} to {}", change.key, change.from, change.to))
-        .collect();
-    if !changes.is_empty() {
-        plan.consent.push(Consent {
-            flag: "--accept-cilium-changes".to_owned(),
-            why: format!("settings of the running data plane would change: {}", changes.join(", ")),
-        });
-    }
 }

@@ -19,4 +19,4 @@ pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
-pub use left_over::{LeftOver, left_over};
+pub use left_over::{LeftOver, LeftOverError, left_over};

@@ -4,11 +4,16 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::missing_panics_doc,
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
+pub mod by_hand;
 pub mod job;
+pub mod process;
+pub mod records;
+pub mod rehearsal;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -85,15 +90,27 @@ impl Bed {
         }
     }
 
-    /// A plan.
+    /// A plan, with its figures printed.
     pub async fn plan(&self, values: Option<&Map>) -> Prepared {
+        let mark = self.plane.audit_log().mark();
         let began = Instant::now();
-        let prepared = prepare(&self.request(values)).await;
-        let prepared = prepared.unwrap_or_else(|error| {
-            panic!("{}", helm_rs::error_chain(&error));
-        });
-        println!("plan: {:.2} s, {:?}", began.elapsed().as_secs_f64(), prepared.plan.figures());
+        let prepared = self.plan_only(values).await;
+        let seconds = began.elapsed().as_secs_f64();
+        let figures = prepared.plan.figures();
+        println!("plan: {seconds:.2} s, {} requests, {figures:?}", self.requests(mark));
         prepared
+    }
+
+    /// A plan.
+    pub async fn plan_only(&self, values: Option<&Map>) -> Prepared {
+        prepare(&self.request(values)).await.unwrap_or_else(|error| {
+            panic!("{}", helm_rs::error_chain(&error));
+        })
+    }
+
+    /// Requests of this identity since a mark.
+    pub fn requests(&self, mark: plane::AuditMark) -> usize {
+        self.plane.audit_log().requests(plane::ADMIN_USER, mark).map_or(0, |all| all.len())
     }
 
     /// A takeover with the consent that the plan asks for.
@@ -109,16 +126,19 @@ impl Bed {
             cancel: &cancel,
             timeout: Duration::from_mins(2),
         };
+        let mark = self.plane.audit_log().mark();
         let began = Instant::now();
         let done = take_over(&run).await;
-        println!("takeover: {:.2} s, {done:?}", began.elapsed().as_secs_f64());
+        let seconds = began.elapsed().as_secs_f64();
+        println!("takeover: {seconds:.2} s, {} requests, {done:?}", self.requests(mark));
         done
     }
 
     /// Real Helm, with arguments; its standard output.
     pub fn helm(&self, arguments: &[&str]) -> String {
         let mut helm = self.plane.helm().expect("helm");
-        plane::support::run(helm.args(arguments)).unwrap_or_else(|error| panic!("{}", error.chain()))
+        plane::support::run(helm.args(arguments))
+            .unwrap_or_else(|error| panic!("{}", error.chain()))
     }
 
     /// kubectl, with arguments; its standard output.
@@ -133,27 +153,146 @@ impl Bed {
         run(kubectl.args(arguments).arg(file))
     }
 
-    /// UID and generation of every pod and workload of all namespaces.
-    pub async fn footprints(&self) -> BTreeMap<String, (String, i64)> {
-        let mut all = BTreeMap::new();
+    /// Every pod and workload of all namespaces.
+    pub async fn footprints(&self) -> Footprints {
+        let mut all = Footprints::default();
         for (api, kind, plural) in [
             ("v1", "Pod", "pods"),
             ("apps/v1", "DaemonSet", "daemonsets"),
             ("apps/v1", "Deployment", "deployments"),
+            ("apps/v1", "ReplicaSet", "replicasets"),
+            ("apps/v1", "StatefulSet", "statefulsets"),
         ] {
             let resource = Resource::builtin(api, kind, plural, true);
             let page = list_all(&*self.cluster, &resource, &ListQuery::default()).await;
             for item in page.expect("a list").items {
-                let text = |pointer| {
-                    item.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-                };
-                let generation = item.pointer("/metadata/generation").and_then(Value::as_i64);
-                let name = format!("{kind} {}/{}", text("/metadata/namespace"), text("/metadata/name"));
-                all.insert(name, (text("/metadata/uid"), generation.unwrap_or_default()));
+                all.0.insert(format!("{kind} {}", place(&item)), Footprint::of(&item));
             }
         }
         all
     }
+}
+
+/// What tells whether a pod or workload is still the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// Its UID.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// The node of a pod.
+    pub node: String,
+    /// The title of what owns it.
+    pub owner: String,
+}
+
+/// Pods and workloads by title, as `Pod kube-system/cilium-x`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Footprints(pub BTreeMap<String, Footprint>);
+
+fn text_at(object: &Value, pointer: &str) -> String {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn place(object: &Value) -> String {
+    format!("{}/{}", text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"))
+}
+
+impl Footprint {
+    fn of(object: &Value) -> Self {
+        let owner = object.pointer("/metadata/ownerReferences/0");
+        let owner = owner.map(|owner| {
+            let namespace = text_at(object, "/metadata/namespace");
+            format!("{} {namespace}/{}", text_at(owner, "/kind"), text_at(owner, "/name"))
+        });
+        Self {
+            uid: text_at(object, "/metadata/uid"),
+            generation: object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0),
+            node: text_at(object, "/spec/nodeName"),
+            owner: owner.unwrap_or_default(),
+        }
+    }
+}
+
+impl Footprints {
+    /// UID and node of a workload's pods.
+    pub fn pods_of(&self, workload: &str) -> BTreeMap<&str, &str> {
+        let owned = |print: &Footprint, by: &str| print.owner == by;
+        let sets = self.0.iter().filter(|(_, print)| owned(print, workload));
+        let mut owners: Vec<&str> = vec![workload];
+        owners
+            .extend(sets.map(|(title, _)| title.as_str()).filter(|t| t.starts_with("ReplicaSet ")));
+        self.0
+            .iter()
+            .filter(|(title, print)| {
+                title.starts_with("Pod ") && owners.iter().any(|owner| owned(print, owner))
+            })
+            .map(|(_, print)| (print.uid.as_str(), print.node.as_str()))
+            .collect()
+    }
+}
+
+/// The forecast is what happened: of each workload that the plan says restarts, every pod was
+/// replaced, as many as it says on as many nodes; every other pod and workload is as it was, with
+/// its UID and its generation.
+///
+/// The API server counts a Deployment's generation up when its annotations change
+/// (`pkg/registry/apps/deployment/strategy.go`, `PrepareForUpdate`), so that one whose ownership
+/// annotations were written moves by one, with its ReplicaSets as they were.
+pub fn assert_forecast(before: &Footprints, after: &Footprints, plan: &Plan) {
+    let mut restarted = 0;
+    let mut loose: Vec<String> = Vec::new();
+    let mut moved: BTreeMap<String, i64> = BTreeMap::new();
+    for object in &plan.objects {
+        let title = object.about.to_string();
+        let Some(print) = before.0.get(&title) else { continue };
+        let (old, new) = (before.pods_of(&title), after.pods_of(&title));
+        let in_spec = object.differences.iter().any(|d| d.path.starts_with("spec"));
+        let annotated = |path: &str| path.starts_with("metadata.annotations");
+        let annotated = object.about.kind == "Deployment"
+            && object.ownership.iter().chain(&object.differences).any(|o| annotated(&o.path));
+        moved.insert(title.clone(), print.generation + i64::from(in_spec || annotated));
+        if let Some(restart) = plan.restarts.iter().find(|r| r.about == object.about) {
+            let nodes: std::collections::BTreeSet<&&str> = old.values().collect();
+            assert_eq!(restart.pods, old.len() as u64, "{title}: forecast pods");
+            assert_eq!(restart.nodes, nodes.len() as u64, "{title}: forecast nodes");
+            let kept: Vec<_> = old.keys().filter(|uid| new.contains_key(**uid)).collect();
+            assert!(kept.is_empty(), "{title}: {} pods were to restart and did not", kept.len());
+            restarted += old.len();
+            loose.push(title);
+        } else {
+            assert_eq!(new, old, "{title}: pods were replaced, and no restart was forecast");
+        }
+    }
+    let is_loose = |title: &str, print: &Footprint| {
+        let owner = |print: &Footprint| {
+            before
+                .0
+                .get(&print.owner)
+                .or_else(|| after.0.get(&print.owner))
+                .map(|p| p.owner.clone())
+        };
+        !title.starts_with("Pod ") && loose.contains(&print.owner)
+            || title.starts_with("Pod ")
+                && (loose.contains(&print.owner)
+                    || owner(print).is_some_and(|above| loose.contains(&above)))
+    };
+    for (title, print) in &before.0 {
+        if is_loose(title, print) {
+            continue;
+        }
+        let mut expected = print.clone();
+        expected.generation = moved.get(title).copied().unwrap_or(print.generation);
+        assert_eq!(after.0.get(title), Some(&expected), "{title}");
+    }
+    for (title, print) in &after.0 {
+        assert!(before.0.contains_key(title) || is_loose(title, print), "{title} is new");
+    }
+    println!(
+        "forecast held: {} workloads restart, {restarted} pods; {} pods and workloads watched",
+        plan.restarts.len(),
+        before.0.len()
+    );
 }
 
 fn run(command: &mut Command) -> String {
@@ -201,6 +340,36 @@ pub async fn prepared(
     let state = plane::support::or_skip(state)?;
     let plane = Plane::restore(&state, PlaneOptions::default()).await.expect("a plane");
     Some(Bed::new(plane).await)
+}
+
+/// A plane on which real Helm installed the pinned chart with a set of the shared values and
+/// `ipam.mode: kubernetes`, or with the latter alone (`defaults`).
+pub async fn installed(number: &str) -> Option<Bed> {
+    let values = (number != "defaults").then(|| values_path(number));
+    let prepare = move |plane: &Plane| {
+        if !values.as_deref().is_some_and(replaces_kube_proxy) {
+            kube_proxy_on(plane);
+        }
+        let mut helm = plane.helm().expect("helm");
+        helm.args(["install", "cilium"])
+            .arg(plane::cilium::chart("1.20.0").expect("the chart"))
+            .args(["--namespace", "kube-system", "--set", "ipam.mode=kubernetes"]);
+        helm.args(values.iter().flat_map(|path| ["--values", path]));
+        run(&mut helm);
+        for workload in ["ds/cilium", "deploy/cilium-operator"] {
+            let status = ["-n", "kube-system", "rollout", "status", workload, "--timeout=120s"];
+            run(plane.kubectl().expect("kubectl").args(status));
+        }
+    };
+    prepared(&format!("installed-{number}"), "1", prepare).await
+}
+
+/// Whether a file of values has Cilium replace kube-proxy.
+fn replaces_kube_proxy(path: &str) -> bool {
+    let text = std::fs::read_to_string(path).expect("the values");
+    text.lines().any(|line| {
+        matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\"")
+    })
 }
 
 /// `helm install`, waiting until all is Ready.
@@ -257,7 +426,9 @@ pub async fn export(cluster: &dyn Cluster) -> Vec<Value> {
 pub fn edit_record(data: &str, revision: i64, status: &str) -> String {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use helm_rs::release::{CodecLimits, RELEASE_FIELDS, RawObject, Record, Status, decode, encode};
+    use helm_rs::release::{
+        CodecLimits, RELEASE_FIELDS, RawObject, Record, Status, decode, encode,
+    };
     let stored = STANDARD.decode(data).expect("base64");
     let json = decode(&stored, CodecLimits::default()).expect("a record");
     let mut object = RawObject::parse(&json).expect("a record");

@@ -2,6 +2,7 @@
 
 mod manifest;
 mod plan;
+pub(crate) mod report;
 mod restore;
 mod run;
 pub(crate) mod shared;

@@ -200,7 +200,10 @@ impl Needs {
             .filter(|object| object.is_role())
             .map(|object| {
                 let target = object.target;
-                ((object.kind().kind.as_str(), target.namespace.as_str(), target.name.as_str()), object)
+                (
+                    (object.kind().kind.as_str(), target.namespace.as_str(), target.name.as_str()),
+                    object,
+                )
             })
             .collect();
         for object in objects {
@@ -252,7 +255,11 @@ impl Needs {
         if object.action == Action::Create {
             // A creation names nothing, so that only an `escalate` without a name covers it.
             let escalate = Right { name: String::new(), ..object.right("escalate") };
-            self.held(rules, &escalate, &format!("{title} grants it, and only a holder may create it"));
+            self.held(
+                rules,
+                &escalate,
+                &format!("{title} grants it, and only a holder may create it"),
+            );
             return;
         }
         self.list.push(Need {

@@ -184,7 +184,8 @@ async fn a10_without_a_record() {
     bed.kubectl(&["-n", "kube-system", "delete", "secret", "-l", "owner=helm"]);
     let values = values_path("01");
     let from = format!("--from-file=io.cilium.cilium-cli={values}");
-    let secret = ["-n", "kube-system", "create", "secret", "generic", "cilium-cli-helm-values", &from];
+    let secret =
+        ["-n", "kube-system", "create", "secret", "generic", "cilium-cli-helm-values", &from];
     bed.kubectl(&secret);
     check("the Cilium CLI's values", &bed, None).await;
 }

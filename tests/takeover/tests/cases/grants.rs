@@ -102,7 +102,8 @@ async fn a10_the_job_holds_what_the_chart_grants() {
         };
         let missing = not_held(&items, &roles).await;
         assert_eq!(missing, [""; 0], "{name}: the chart grants what the Job does not hold");
-        let is_role = |item: &&mut Item| matches!(item.kind().kind.as_str(), "Role" | "ClusterRole");
+        let is_role =
+            |item: &&mut Item| matches!(item.kind().kind.as_str(), "Role" | "ClusterRole");
         let mut count = 0;
         // The check is no empty one: one rule more in any Role, and it fails with that rule.
         for at in 0..items.iter_mut().filter(is_role).count() {

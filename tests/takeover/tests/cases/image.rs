@@ -38,7 +38,9 @@ fn the_dockerfile() {
     assert!(version.starts_with(wanted.trim_matches('"')), "{version} is not {wanted}");
     assert_eq!(run.base, "scratch", "nothing but the program: no shell, no package");
     let builds = build.steps.iter().any(|(word, text)| {
-        word == "RUN" && text.contains("cargo build --locked --release") && text.contains("chart pull cilium")
+        word == "RUN"
+            && text.contains("cargo build --locked --release")
+            && text.contains("chart pull cilium")
     });
     assert!(builds, "the program and the pinned chart, whose digest it checks");
     let run: BTreeMap<&str, &str> =

@@ -62,7 +62,16 @@ async fn a10_exit_codes_and_last_words() {
     let (refused, told) = run(&["--digest=sha256:0000"]);
     assert_eq!(refused.code, Some(2));
     assert!(told.starts_with("refused: what would be done is not what was consented to"), "{told}");
-    bed.kubectl(&["-n", "ichor-system", "patch", "role", "ichor-cni", "--type=json", "-p", r#"[{"op": "replace", "path": "/rules", "value": []}]"#]);
+    bed.kubectl(&[
+        "-n",
+        "ichor-system",
+        "patch",
+        "role",
+        "ichor-cni",
+        "--type=json",
+        "-p",
+        r#"[{"op": "replace", "path": "/rules", "value": []}]"#,
+    ]);
     bed.until_allowed(&Right::any("list", "", "secrets", "ichor-system"), false).await;
     let (refused, told) = run(&[&digest]);
     assert_eq!(refused.code, Some(2));
@@ -168,7 +177,12 @@ async fn a10_the_job_runs_in_a_pod() {
     apply(&list);
     assert_eq!(ended(&bed).await, (0, false));
     bed.kubectl(&[
-        "-n", "kube-system", "wait", "--for=condition=complete", "job/ichor-cni", "--timeout=30s",
+        "-n",
+        "kube-system",
+        "wait",
+        "--for=condition=complete",
+        "job/ichor-cni",
+        "--timeout=30s",
     ]);
     assert_eq!(bed.plan(None).await.plan.outcome, Outcome::Nothing);
 }
