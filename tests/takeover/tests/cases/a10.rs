@@ -155,7 +155,7 @@ async fn a10_the_charts_roles_are_missing() {
     let bed = prepared("a10-no-roles", "1", move |plane: &Plane| {
         kube_proxy_on(plane);
         let set = "operator.replicas=1,gatewayAPI.enabled=true,ingressController.enabled=true,\
-                   ingressController.loadbalancerMode=dedicated,kubeProxyReplacement=true,k8sServiceHost=localhost,k8sServicePort=7445";
+                   ingressController.service.type=NodePort,kubeProxyReplacement=true,k8sServiceHost=localhost,k8sServicePort=7445";
         let values = values_path("03");
         let more = ["-f", &values, "--set", set];
         helm_install(plane, "cilium", "kube-system", "1.20.0", &more);
