@@ -199,7 +199,8 @@ pub(crate) async fn look(
         if !inventory.references.contains(&Reference::new(&item)) {
             continue;
         }
-        let annotations = object.live.as_ref().and_then(|live| live.pointer("/metadata/annotations"));
+        let annotations =
+            object.live.as_ref().and_then(|live| live.pointer("/metadata/annotations"));
         let owner = annotations.and_then(|all| all.get(INVENTORY_ANNOTATION)?.as_str());
         if let Some(owner) = owner.filter(|owner| *owner != INVENTORY_NAME) {
             let inventory = owner.to_owned();
@@ -241,7 +242,11 @@ impl EntryDropped {
         }
         let nodes: Vec<String> =
             control_planes.iter().filter(|node| !dropped.contains(*node)).cloned().collect();
-        if nodes.is_empty() { Ok(Self { control_planes }) } else { Err(InventoryError::NotDropped { nodes }) }
+        if nodes.is_empty() {
+            Ok(Self { control_planes })
+        } else {
+            Err(InventoryError::NotDropped { nodes })
+        }
     }
 
     /// The control planes that dropped it.
@@ -278,7 +283,8 @@ async fn taken_over(
     if status != Status::Deployed {
         return Err(not_complete(format!("ichor's newest record is {status}")));
     }
-    let discovery = cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
+    let discovery =
+        cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
     let manifest = last.record.manifest().map_err(StorageError::Field)?;
     Ok(manifest_objects(&discovery, &manifest, NAMESPACE).iter().map(about_item).collect())
 }
@@ -340,7 +346,8 @@ async fn write(
     let body = json!({ "metadata": { "resourceVersion": version }, "data": data });
     let target = Target::new(&config_maps(), INVENTORY_NAMESPACE, INVENTORY_NAME);
     let patch = Patch { kind: PatchKind::Merge, body };
-    let options = WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
+    let options =
+        WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
     cluster.patch(&target, &patch, &options).await.map(|_| ())
 }
 

@@ -31,7 +31,13 @@ fn about(kind: &str, namespace: &str, name: &str) -> ObjectAbout {
 fn difference(path: &str, live: Value, new: Value, cause: Cause) -> Difference {
     let some = |value: Value| (!value.is_null()).then_some(value);
     let manager = if cause == Cause::OtherManager { "kubectl-patch" } else { "helm" };
-    Difference { path: path.to_owned(), live: some(live), new: some(new), cause, manager: manager.to_owned() }
+    Difference {
+        path: path.to_owned(),
+        live: some(live),
+        new: some(new),
+        cause,
+        manager: manager.to_owned(),
+    }
 }
 
 fn others(manager: &str, paths: &[&str]) -> Vec<OtherLeaf> {
@@ -103,9 +109,10 @@ fn upgrade() -> Plan {
             },
             Consent {
                 flag: "--accept-cilium-changes".to_owned(),
-                why: "settings of the running data plane would change: k8sServiceHost from 10.0.0.1 \
+                why:
+                    "settings of the running data plane would change: k8sServiceHost from 10.0.0.1 \
                       to localhost"
-                    .to_owned(),
+                        .to_owned(),
             },
         ],
         objects: vec![
@@ -114,8 +121,18 @@ fn upgrade() -> Plan {
                 action: Action::Patch,
                 computed: Computed::Server,
                 differences: vec![
-                    difference("data[\"cni-log-file\"]", json!("/var/log/a"), Value::Null, Cause::LiveOnly),
-                    difference("data[\"envoy.json\"]", document(9878, &pad).into(), document(9879, &pad).into(), Cause::Version),
+                    difference(
+                        "data[\"cni-log-file\"]",
+                        json!("/var/log/a"),
+                        Value::Null,
+                        Cause::LiveOnly,
+                    ),
+                    difference(
+                        "data[\"envoy.json\"]",
+                        document(9878, &pad).into(),
+                        document(9879, &pad).into(),
+                        Cause::Version,
+                    ),
                     difference(
                         "data[\"init.sh\"]",
                         json!("#!/bin/sh\nset -e\necho one\necho two\necho three\n"),
@@ -124,7 +141,10 @@ fn upgrade() -> Plan {
                     ),
                     difference("data.token", json!(HIDDEN), json!(HIDDEN), Cause::Chart),
                 ],
-                others: others("kube-apiserver", &["metadata.labels[\"kubernetes.io/metadata.name\"]"]),
+                others: others(
+                    "kube-apiserver",
+                    &["metadata.labels[\"kubernetes.io/metadata.name\"]"],
+                ),
                 defaults: 3,
                 ..ObjectPlan::default()
             },
@@ -154,17 +174,26 @@ fn upgrade() -> Plan {
                         Cause::OwnedKey,
                     ),
                 ],
-                ownership: vec![
-                    difference("metadata.annotations[\"meta.helm.sh/release-name\"]", json!("net"), json!("cilium"), Cause::Chart),
-                ],
-                others: others("kubectl-rollout", &["spec.template.metadata.annotations[\"kubectl.kubernetes.io/restartedAt\"]"]),
+                ownership: vec![difference(
+                    "metadata.annotations[\"meta.helm.sh/release-name\"]",
+                    json!("net"),
+                    json!("cilium"),
+                    Cause::Chart,
+                )],
+                others: others(
+                    "kubectl-rollout",
+                    &["spec.template.metadata.annotations[\"kubectl.kubernetes.io/restartedAt\"]"],
+                ),
                 defaults: 40,
                 ..ObjectPlan::default()
             },
             ObjectPlan {
                 about: about("Secret", "kube-system", "hubble-server-certs"),
                 generated: vec!["data[\"ca.crt\"]".to_owned(), "data[\"tls.key\"]".to_owned()],
-                others: others("talos", &["metadata.annotations[\"config.k8s.io/owning-inventory\"]"]),
+                others: others(
+                    "talos",
+                    &["metadata.annotations[\"config.k8s.io/owning-inventory\"]"],
+                ),
                 ..ObjectPlan::default()
             },
             ObjectPlan {
@@ -232,7 +261,8 @@ fn quiet() -> Plan {
     plan.found.version = "1.20.0".to_owned();
     plan.found.talos = false;
     plan.talos_inventory = None;
-    plan.values = ValuesAbout { source: "the record of revision 1".to_owned(), ..ValuesAbout::default() };
+    plan.values =
+        ValuesAbout { source: "the record of revision 1".to_owned(), ..ValuesAbout::default() };
     plan.consent.clear();
     plan.restarts.clear();
     plan.left_objects.clear();
@@ -255,13 +285,23 @@ fn refused() -> Plan {
     plan.refusals = vec![
         Refusal {
             reason: "Ipam".to_owned(),
-            message: "ipam is \"cluster-pool\" in the ConfigMap cilium-config: go on with the tool \
+            message:
+                "ipam is \"cluster-pool\" in the ConfigMap cilium-config: go on with the tool \
                       that installed Cilium"
-                .to_owned(),
+                    .to_owned(),
         },
-        Refusal { reason: "DryRun".to_owned(), message: "the server refuses it:\nfield is immutable".to_owned() },
+        Refusal {
+            reason: "DryRun".to_owned(),
+            message: "the server refuses it:\nfield is immutable".to_owned(),
+        },
     ];
-    Plan { digest: String::new(), objects: Vec::new(), consent: Vec::new(), restarts: Vec::new(), ..plan }
+    Plan {
+        digest: String::new(),
+        objects: Vec::new(),
+        consent: Vec::new(),
+        restarts: Vec::new(),
+        ..plan
+    }
 }
 
 /// What strangers may put into a cluster.

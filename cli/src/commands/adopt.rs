@@ -164,7 +164,10 @@ pub(crate) fn check_consent(
         && given != plan.digest
     {
         return Err(no(
-            format_args!("the consent is to another plan: {given}, and this one is {}", plan.digest),
+            format_args!(
+                "the consent is to another plan: {given}, and this one is {}",
+                plan.digest
+            ),
             "look at the plan again; something changed in between",
         ));
     }

@@ -145,21 +145,22 @@ pub async fn upgrade(
     let mut storage = session.storage();
     let mut record = draft.record(&Status::PendingUpgrade, "Preparing upgrade")?;
     storage.max_history = options.max_history;
-    storage.create(&record, &labels).await?;
+    storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
     if let Err(error) = write(session, &current, &target, live, release).await {
         let description =
             format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
         session.log(format!("warning: {description}"));
         record.set_status(&Status::Failed, &description)?;
-        if let Err(error) = storage.update(&record, &labels).await {
-            session.log(format!(
-                "warning: Failed to update release {}: {}",
-                release.name,
-                error_chain(&error)
-            ));
-        }
-        return Err(error);
+        return Err(match storage.update(&record, &labels).await {
+            Ok(()) => error,
+            Err(unwritten) => {
+                let reason = error_chain(&unwritten);
+                session
+                    .log(format!("warning: Failed to update release {}: {reason}", release.name));
+                ActionError::still_pending(error, &Status::PendingUpgrade, unwritten)
+            }
+        });
     }
     let unrecorded = |source| ActionError::Unrecorded {
         name: release.name.clone(),

@@ -141,8 +141,8 @@ pub fn desired(wanted: &Wanted, live: &Value) -> Desired {
             }
             continue;
         }
-        let owner = others::by_manager(leaf)
-            .or_else(|| others::owner(kind, live, &path, Some(leaf)));
+        let owner =
+            others::by_manager(leaf).or_else(|| others::owner(kind, live, &path, Some(leaf)));
         if let Some(owner) = owner
             && leaf::replace(&mut object, &path, &leaf.value)
         {

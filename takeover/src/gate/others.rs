@@ -94,7 +94,12 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
 }
 
 /// Who owns a leaf by what it is, with the manager's name where any program may.
-pub(super) fn owner(kind: &str, object: &Value, path: &Path, leaf: Option<&Leaf>) -> Option<String> {
+pub(super) fn owner(
+    kind: &str,
+    object: &Value,
+    path: &Path,
+    leaf: Option<&Leaf>,
+) -> Option<String> {
     let owner = by_place(kind, object, path)?;
     let manager = leaf.and_then(|leaf| leaf.managers.first()).filter(|_| owner == CA_INJECTOR);
     Some(manager.map_or_else(|| owner.to_owned(), |manager| manager.name.clone()))

@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::asks::{consent, sizes};
 use super::cause::{self, Causes, object_key};
-use super::preconditions::{Settled, preconditions};
+use super::origin::leaves_no_values;
+use super::preconditions::{Settled, preconditions, settle};
+use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
@@ -71,6 +73,8 @@ pub struct Prepared {
     pub rendered: Option<Rendered>,
     /// The user's values with the owned keys decided.
     pub values: Map,
+    /// The user's values where they were recovered from what runs.
+    pub recovered: Option<Map>,
     /// Objects in the order of writing, hooks left out.
     pub objects: Vec<PreparedObject>,
     /// The rights that it takes.
@@ -161,9 +165,18 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         ..Plan::default()
     };
     let key = Key(survey.cluster_id.clone());
-    let facts = preconditions(request, &survey, &mut plan);
-    let Some(facts) =
-        facts.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
+    let checked = preconditions(request, &survey, &mut plan);
+    let mut recovered = None;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && leaves_no_values(request, &checked.provenance)
+    {
+        let is_upgrade = checked.step != Step::Same;
+        recovered = recover(request, &survey, &checked.facts, is_upgrade).await?;
+    }
+    let values = recovered.as_ref().map(|(values, _)| values.clone());
+    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let Some(settled) =
+        settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
         return Ok(Prepared {
             plan,
@@ -171,11 +184,14 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
             survey,
             rendered: None,
             values: Map::new(),
+            recovered: values,
             objects: Vec::new(),
             needs: Needs::default(),
         });
     };
-    gated(request, survey, plan, key, facts).await
+    let mut prepared = gated(request, survey, plan, key, settled).await?;
+    prepared.recovered = values;
+    Ok(prepared)
 }
 
 /// The second half: rendering, gate, rights, digest.
@@ -325,7 +341,16 @@ async fn gated(
         plan.outcome = Outcome::Refused;
     }
     let values = settled.effective;
-    Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared, needs })
+    Ok(Prepared {
+        plan,
+        key,
+        survey,
+        rendered: Some(rendered),
+        values,
+        recovered: None,
+        objects: prepared,
+        needs,
+    })
 }
 
 /// The rights that a plan takes, from its first request to the last.

@@ -10,6 +10,7 @@ mod digest;
 mod make;
 mod origin;
 mod preconditions;
+mod recovery;
 mod restart;
 pub(crate) mod rights;
 mod state;
@@ -25,6 +26,8 @@ pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
 pub use helm_rs::release::redact::HIDDEN;
 pub use make::{PlanError, Prepared, PreparedObject, Request, prepare};
+pub(crate) use origin::find_record;
+pub use recovery::{RecoveredAbout, UnexplainedAbout};
 pub use rights::{Missing, Need, Needs, Part, Rights, WhoWrites};
 pub use text::{Look, to_terminal, to_text};
 
@@ -127,6 +130,9 @@ pub struct ChartAbout {
 pub struct ValuesAbout {
     /// As a sentence.
     pub source: String,
+    /// How good they are when they were recovered from what runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<RecoveredAbout>,
     /// Owned keys that change on the running data plane.
     pub changes: Vec<OwnedChange>,
     /// Owned keys under which the user's values say something else.

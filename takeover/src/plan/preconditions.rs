@@ -12,13 +12,19 @@ use serde_json::Value;
 
 use super::make::{Request, refusal};
 use super::origin::{records, tell, user_values};
-use super::{Found, Outcome, OwnedChange, Plan, Refusal};
+use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal};
 use crate::survey::Survey;
 
-/// What the preconditions leave for the gate.
-pub(super) struct Settled {
+/// What the preconditions found.
+pub(super) struct Checked {
     pub(super) provenance: Provenance,
     pub(super) facts: Facts,
+    pub(super) step: Step,
+}
+
+/// What is settled before the gate.
+pub(super) struct Settled {
+    pub(super) provenance: Provenance,
     pub(super) user: Map,
     pub(super) effective: Map,
     pub(super) step: Step,
@@ -29,7 +35,7 @@ pub(super) fn preconditions(
     request: &Request<'_>,
     survey: &Survey,
     plan: &mut Plan,
-) -> Option<Settled> {
+) -> Option<Checked> {
     let detected = &survey.detected;
     plan.found = Found {
         kubernetes: survey.server.git_version.clone(),
@@ -128,8 +134,19 @@ pub(super) fn preconditions(
         }
     };
     plan.refusals.extend(health(survey));
-    let (provenance, step, facts) = (provenance?, step?, facts?);
-    let user = user_values(request, &provenance, &mut plan.values);
+    Some(Checked { provenance: provenance?, facts: facts?, step: step? })
+}
+
+/// Settles the values and what comes of the plan. `recovered` are values that were recovered from
+/// what runs, where nobody says what they are.
+pub(super) fn settle(
+    request: &Request<'_>,
+    checked: Checked,
+    recovered: Option<(Map, RecoveredAbout)>,
+    plan: &mut Plan,
+) -> Option<Settled> {
+    let Checked { provenance, facts, step } = checked;
+    let user = user_values(request, &provenance, recovered, &mut plan.values);
     let effective = match values::effective(&user, &facts) {
         Ok(effective) => effective,
         Err(error) => {
@@ -161,7 +178,7 @@ pub(super) fn preconditions(
     if matches!(provenance.source, Origin::Own) {
         plan.outcome = own_outcome(&provenance);
     }
-    Some(Settled { provenance, facts, user, effective: effective.values, step })
+    Some(Settled { provenance, user, effective: effective.values, step })
 }
 
 /// What is left to do when there are only ichor's own records.

@@ -199,17 +199,27 @@ impl Page {
             self.object(object);
         }
         for creation in &view.creations {
-            let effect =
-                if creation.effect.is_empty() { String::new() } else { format!(": {}", creation.effect) };
+            let effect = if creation.effect.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", creation.effect)
+            };
             let note = bracket(&creation.note);
-            self.paragraph("  + ", &format!("{} is created{effect}{note}", creation.name), Some(Style::New));
+            self.paragraph(
+                "  + ",
+                &format!("{} is created{effect}{note}", creation.name),
+                Some(Style::New),
+            );
         }
         for object in &view.residue {
             let _ = writeln!(self.out, "  {}", object.name);
             let limit = self.limit(object.leaves.len());
             for leaf in object.leaves.iter().take(limit) {
-                let by =
-                    if leaf.manager.is_empty() { String::new() } else { format!(" (set by {})", leaf.manager) };
+                let by = if leaf.manager.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (set by {})", leaf.manager)
+                };
                 let _ = writeln!(self.out, "    = {} stays: {}{by}", leaf.path, leaf.value);
             }
             self.folded("    ", object.leaves.len() - limit, "live-only leaves stay");
@@ -218,7 +228,11 @@ impl Page {
             self.paragraph("  = ", &format!("{left} stays: the chart does not render it"), None);
         }
         if !loud {
-            self.paragraph("  ", "none: the live objects have what the chart renders", Some(Style::Good));
+            self.paragraph(
+                "  ",
+                "none: the live objects have what the chart renders",
+                Some(Style::Good),
+            );
         }
         self.noise(view);
     }
@@ -277,7 +291,8 @@ impl Page {
 
     /// What needs no look: counted, or listed when everything is.
     fn noise(&mut self, view: &View) {
-        let mut parts = vec![count(view.quiet, "object without differences", "objects without differences")];
+        let mut parts =
+            vec![count(view.quiet, "object without differences", "objects without differences")];
         let sum = |groups: &[Group]| groups.iter().map(|group| group.count).sum::<usize>();
         let others = sum(&view.others);
         if others > 0 {

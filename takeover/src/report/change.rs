@@ -293,7 +293,8 @@ fn prefix(place: &str) -> String {
 }
 
 fn inside(place: &str, key: &str) -> String {
-    let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    let plain =
+        !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     match (place.is_empty(), plain) {
         (true, true) => key.to_owned(),
         (false, true) => format!("{place}.{key}"),
@@ -316,7 +317,8 @@ type Range = std::ops::Range<usize>;
 fn changes(old: &[String], new: &[String]) -> Vec<(DiffTag, Range, Range)> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - head;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let tail =
+        old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     if old.len() - head - tail > MOST || new.len() - head - tail > MOST {
         return vec![(DiffTag::Replace, head..old.len() - tail, head..new.len() - tail)];
     }
@@ -335,7 +337,8 @@ fn around(old: &str, new: &str, width: usize) -> (String, String) {
     let rest = a.len().min(b.len()) - head;
     let tail = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     let part = |chars: &[char]| {
-        let (from, to) = (head.saturating_sub(AROUND), (chars.len() - tail + AROUND).min(chars.len()));
+        let (from, to) =
+            (head.saturating_sub(AROUND), (chars.len() - tail + AROUND).min(chars.len()));
         let middle: String = chars.get(from..to).unwrap_or_default().iter().collect();
         let (before, after) =
             (if from > 0 { "…" } else { "" }, if to < chars.len() { "…" } else { "" });
@@ -371,7 +374,10 @@ mod tests {
         new["admin"]["mode"] = json!(420);
         new["list"] = json!([1, 3]);
         let lines = shown(Some(live.to_string().into()), Some(new.to_string().into()));
-        assert_eq!(lines, ["- admin.mode: 432", "+ admin.mode: 420", "  list: 1", "- list: 2", "  list: 3"]);
+        assert_eq!(
+            lines,
+            ["- admin.mode: 432", "+ admin.mode: 420", "  list: 1", "- list: 2", "  list: 3"]
+        );
     }
 
     #[test]
@@ -427,10 +433,12 @@ mod tests {
 
     #[test]
     fn huge_values_are_quick_and_short() {
-        let lines = |c: char, count: usize| (0..count).fold(String::new(), |mut text, n| {
-            text.push_str(&format!("{c}{n}\n"));
-            text
-        });
+        let lines = |c: char, count: usize| {
+            (0..count).fold(String::new(), |mut text, n| {
+                text.push_str(&format!("{c}{n}\n"));
+                text
+            })
+        };
         let (a, b) = (lines('a', 100_000), lines('b', 100_000));
         assert_eq!(shown(Some(a.into()), Some(b.into())).len(), 21);
         let (a, b) = ("\u{202e}".repeat(1 << 20), "</script>".repeat(100_000));

@@ -82,8 +82,11 @@ fn gated(out: &mut String, view: &View) {
         out,
         "To create",
         view.creations.iter().map(|creation| {
-            let effect =
-                if creation.effect.is_empty() { String::new() } else { format!(": {}", plain(&creation.effect)) };
+            let effect = if creation.effect.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", plain(&creation.effect))
+            };
             format!("{}{effect}{}", code(&creation.name), note(&creation.note))
         }),
     );
@@ -93,7 +96,8 @@ fn gated(out: &mut String, view: &View) {
         out.push_str("No pod restarts.\n");
     }
     for restart in &view.restarts {
-        let _ = writeln!(out, "- {}: **{}**, because of", code(&restart.name), plain(&restart.pods));
+        let _ =
+            writeln!(out, "- {}: **{}**, because of", code(&restart.name), plain(&restart.pods));
         for leaf in &restart.leaves {
             let _ = writeln!(out, "  - {}", code(leaf));
         }
@@ -102,7 +106,9 @@ fn gated(out: &mut String, view: &View) {
     if view.records.is_empty() {
         out.push_str("There are no foreign records.\n");
     } else {
-        out.push_str("Backed up to the namespace ichor-system, read back and compared, then deleted:\n\n");
+        out.push_str(
+            "Backed up to the namespace ichor-system, read back and compared, then deleted:\n\n",
+        );
     }
     for record in &view.records {
         let _ = writeln!(out, "- {} ({})", code(&record.name), plain(&record.about));
@@ -181,8 +187,11 @@ fn differences(out: &mut String, view: &View) {
         out.push_str("None: the live objects have what the chart renders.\n");
     }
     for object in &view.objects {
-        let restart =
-            if object.restart.is_empty() { String::new() } else { format!(", **{}**", plain(&object.restart)) };
+        let restart = if object.restart.is_empty() {
+            String::new()
+        } else {
+            format!(", **{}**", plain(&object.restart))
+        };
         let _ = writeln!(out, "### {}{restart}{}\n", code(&object.name), note(&object.note));
         for leaf in &object.leaves {
             let restarts = if leaf.restarts { ", restarts pods" } else { "" };

@@ -312,7 +312,8 @@ fn is_quiet(object: &ObjectPlan) -> bool {
 }
 
 fn headline(plan: &Plan) -> (String, &'static str) {
-    let version = |text: &str| if text.is_empty() { String::new() } else { format!(" {}", safe(text)) };
+    let version =
+        |text: &str| if text.is_empty() { String::new() } else { format!(" {}", safe(text)) };
     let (from, chart) = (version(&plan.found.version), version(&plan.chart.version));
     let mood = if plan.consent.is_empty() { "ready" } else { "consent" };
     if plan.is_refused() {
@@ -406,7 +407,11 @@ fn happens(plan: &Plan) -> Vec<String> {
         lines.push(format!(
             "{of_objects}: {}, {}, {}, {}",
             count(figures.differences, "leaf changes", "leaves change"),
-            count(figures.residue, "live-only leaf or object stays", "live-only leaves or objects stay"),
+            count(
+                figures.residue,
+                "live-only leaf or object stays",
+                "live-only leaves or objects stay"
+            ),
             count(figures.creations, "object is created", "objects are created"),
             count(figures.ownership, "ownership leaf", "ownership leaves"),
         ));
@@ -477,7 +482,8 @@ fn pods(restart: &crate::plan::Restart) -> String {
         usize::try_from(restart.pods).unwrap_or(usize::MAX),
         usize::try_from(restart.nodes).unwrap_or(usize::MAX),
     );
-    let how = if restart.on_delete { ", each only when somebody deletes it (OnDelete)" } else { "" };
+    let how =
+        if restart.on_delete { ", each only when somebody deletes it (OnDelete)" } else { "" };
     format!("{} on {}{how}", count(pods, "pod", "pods"), count(nodes, "node", "nodes"))
 }
 

@@ -184,8 +184,14 @@ fn hash(about: &BackedUp, data: &BTreeMap<String, Vec<u8>>) -> String {
     let data: BTreeMap<&String, String> =
         data.iter().map(|(key, bytes)| (key, crate::plan::sha256(bytes))).collect();
     let all = json!([
-        about.kind, about.namespace, about.name, about.labels, about.annotations,
-        about.secret_type, about.immutable, data,
+        about.kind,
+        about.namespace,
+        about.name,
+        about.labels,
+        about.annotations,
+        about.secret_type,
+        about.immutable,
+        data,
     ]);
     crate::plan::sha256(all.to_string().as_bytes())
 }
@@ -304,6 +310,25 @@ pub async fn retire(
     Ok(retired)
 }
 
+/// Which of the records are there, in the objects that were found.
+///
+/// # Errors
+/// [`BackupError::Cluster`]
+pub async fn live<'r>(
+    cluster: &dyn Cluster,
+    records: &'r [RecordAbout],
+) -> Result<Vec<&'r RecordAbout>, BackupError> {
+    let mut live = Vec::new();
+    for record in records {
+        let place = &record.about;
+        let found = read_object(cluster, &place.kind, &place.namespace, &place.name).await?;
+        if found.is_some_and(|object| text(&object, "/metadata/uid") == record.uid) {
+            live.push(record);
+        }
+    }
+    Ok(live)
+}
+
 async fn read_object(
     cluster: &dyn Cluster,
     kind: &str,
@@ -356,8 +381,7 @@ async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, Bac
     let options =
         WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
     for number in 1..=TRIES {
-        let name =
-            if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
+        let name = if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
         let target = Target::new(&secrets(), RECORD_NAMESPACE, &name);
         let secret = json!({
             "apiVersion": "v1",

@@ -1,24 +1,23 @@
 //! The takeover, in its order, and what is left of one that was killed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
 use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
 use helm_rs::release::{Record, Status};
 use serde_json::json;
 
-use super::backup::{self, BackupError, Retired};
-use super::lock::{self, LockError};
-use super::{record, rights};
-use super::stored::{StoredError, StoredObject, StoredPlan};
 use super::Fenced;
+use super::backup::{self, BackupError, Retired};
+use super::lock::{self, Lock, LockError};
+use super::stored::{StoredError, StoredObject, StoredPlan};
+use super::{record, rights};
 use crate::gate;
-use crate::plan::{Key, Outcome, PlanError, Refusal, Request, hash_leaves, prepare};
+use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
 use crate::survey::{builtin, read, text};
 
 /// How often a write is tried again when the object changed in between.
@@ -61,6 +60,8 @@ pub struct Done {
     pub unchanged: usize,
     /// What became of the foreign records.
     pub records: Retired,
+    /// What somebody else has to do now.
+    pub left: Vec<String>,
 }
 
 /// Why a takeover ended.
@@ -106,6 +107,16 @@ pub enum RunError {
     NoRecord {
         /// Why.
         reason: String,
+    },
+    /// A takeover was begun, and an object is neither as it was before nor as it is written.
+    #[error(
+        "refused: {object} is neither as it was at the consent nor as the takeover that was begun \
+         writes it: somebody else changed it. Put it back, or look at the plan as it is now (`ichor \
+         cni plan`) and consent to that one's digest"
+    )]
+    Stranger {
+        /// The object.
+        object: String,
     },
     /// An object is neither as it was at the consent nor as it is written.
     #[error(
@@ -154,6 +165,7 @@ impl RunError {
             self,
             Self::Refused { .. }
                 | Self::Digest { .. }
+                | Self::Stranger { .. }
                 | Self::Consent { .. }
                 | Self::Lock(LockError::Held { .. })
                 | Self::Plan(PlanError::Rights(_))
@@ -171,7 +183,7 @@ pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
     ensure_namespace(&**cluster).await?;
     let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
     let fenced = Fenced::new(cluster, &lock);
-    let result = locked(run, &fenced).await;
+    let result = locked(run, &lock, &fenced).await;
     // A run that was killed releases nothing.
     let killed = matches!(&result, Err(error) if is_killed(error));
     if !killed {
@@ -230,7 +242,7 @@ async fn newest(storage: &Storage<'_>) -> Result<Option<(Stored, i64, Status)>, 
     Ok(Some((last, revision, status)))
 }
 
-async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
+async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
     let clock = run.request.clock;
     let mut driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
@@ -242,46 +254,46 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
     };
     let now = clock.now().to_string();
     let mut done = Done::default();
-    let (stored, mut record) = match (last, stored) {
-        (Some((last, revision, Status::Deployed)), stored) => {
-            let records = stored.map(|stored| stored.plan.records).unwrap_or_default();
-            if records.is_empty() {
-                return check_done(run, revision).await;
-            }
-            done.resumed = true;
-            done.revision = revision;
-            done.digest = run.digest.clone().unwrap_or_default();
-            drop(last);
-            rights::check_records(run, &records).await?;
-            run.observer.log("the record is deployed; what is left is to retire the foreign ones");
-            done.records = backup::retire(cluster, &records).await?;
-            return Ok(done);
+    let (stored, mut record) = match last {
+        Some((_, revision, Status::Deployed)) => {
+            return deployed(run, lock, cluster, stored, revision).await;
         }
-        (Some((mut last, revision, status)), Some(stored)) => {
-            if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
-                let now = stored.plan.digest.clone();
-                return Err(RunError::Digest { consented: digest.clone(), now });
-            }
-            done.resumed = true;
-            rights::check_stored(run, &stored).await?;
+        Some((mut last, revision, status)) => {
+            // Everything that may refuse comes before the first write.
+            let resumed = resumable(run, cluster, stored.as_ref()).await?;
+            let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
+            let (plan, record) = match stored {
+                Some(stored) => {
+                    rights::check_stored(run, &stored).await?;
+                    let record = record::again(&last.record, revision + 1, &now)
+                        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+                    (stored, record)
+                }
+                None => {
+                    let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
+                    begun.iter().for_each(|begun| plan.inherit(begun));
+                    (plan, record)
+                }
+            };
             run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
-                let why = "The run that began this takeover ended before it was complete";
-                set_status(&mut last.record, &Status::Failed, why)?;
+                set_status(&mut last.record, &Status::Failed, record::DIED)?;
                 storage.update(&last.record, &last.labels).await?;
             }
-            let record = record::again(&last.record, revision + 1, &now)
-                .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-            done.revision = revision + 1;
-            (stored, record)
+            if !resumed {
+                plan.write(cluster).await?;
+            }
+            done.resumed = resumed;
+            (plan, record)
         }
-        (last, _) => {
-            let (stored, record) = fresh(run, cluster, last.map_or(1, |(_, r, _)| r + 1), &now).await?;
-            done.revision = record.revision().map_err(StorageError::Field)?;
-            (stored, record)
+        None => {
+            let fresh = fresh(run, lock, 1, &now).await?;
+            fresh.0.write(cluster).await?;
+            fresh
         }
     };
     stored.plan.digest.clone_into(&mut done.digest);
+    done.revision = record.revision().map_err(StorageError::Field)?;
     let (digest, revision) = (&done.digest, done.revision);
     run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
     storage.create(&record, &Labels::new()).await?;
@@ -299,7 +311,79 @@ async fn locked(run: &Run<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
     storage.update(&record, &Labels::new()).await?;
     run.observer.log("the record is deployed; now the foreign records");
     done.records = backup::retire(cluster, &stored.plan.records).await?;
+    done.left = left(&stored.plan);
     Ok(done)
+}
+
+/// Whether what was begun is finished by its own plan, and not by a new one: the consent is to that
+/// plan. Then every object must be in its state before or after that plan's write.
+async fn resumable(
+    run: &Run<'_>,
+    cluster: &dyn Cluster,
+    stored: Option<&StoredPlan>,
+) -> Result<bool, RunError> {
+    let Some(stored) = stored else { return Ok(false) };
+    if run.digest.as_ref().is_some_and(|digest| *digest != stored.plan.digest) {
+        return Ok(false);
+    }
+    let discovery = discovery(cluster).await?;
+    let key = Key(stored.key.clone());
+    for object in &stored.objects {
+        let item = object_item(object, &discovery)?;
+        match cluster.get(&item.target).await {
+            Ok(live) if object.knows(&key, &live) => {}
+            Err(error) if error.is_not_found() && object.before.is_empty() => {}
+            Err(source) if !source.is_not_found() => {
+                return Err(RunError::Object { doing: format!("read {}", item.target), source });
+            }
+            _ => return Err(RunError::Stranger { object: item.target.to_string() }),
+        }
+    }
+    Ok(true)
+}
+
+/// What is left to do when ichor's record is deployed: foreign records, or nothing.
+async fn deployed(
+    run: &Run<'_>,
+    lock: &Lock<'_>,
+    cluster: &Fenced<'_>,
+    stored: Option<StoredPlan>,
+    revision: i64,
+) -> Result<Done, RunError> {
+    let Some(stored) = stored else { return check_done(run, lock, revision).await };
+    if backup::live(cluster, &stored.plan.records).await?.is_empty() {
+        let done = check_done(run, lock, revision).await?;
+        return Ok(Done { left: left(&stored.plan), ..done });
+    }
+    if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
+        let now = stored.plan.digest;
+        return Err(RunError::Digest { consented: digest.clone(), now });
+    }
+    rights::check_records(run, &stored.plan.records).await?;
+    run.observer.log("the record is deployed; what is left is to retire the foreign ones");
+    Ok(Done {
+        resumed: true,
+        revision,
+        records: backup::retire(cluster, &stored.plan.records).await?,
+        left: left(&stored.plan),
+        digest: stored.plan.digest,
+        ..Done::default()
+    })
+}
+
+/// What this program does not do and somebody has to.
+fn left(plan: &Plan) -> Vec<String> {
+    if !plan.found.talos {
+        return Vec::new();
+    }
+    vec![
+        "the nodes run Talos, which was not asked: drop the inline manifest that holds Cilium from \
+         the machine configuration of every control plane, if there is one"
+            .to_owned(),
+        "Talos 1.13 and later: after that, take the adopted objects out of the ConfigMap \
+         kube-system/talos-bootstrap-manifests-inventory"
+            .to_owned(),
+    ]
 }
 
 fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), RunError> {
@@ -307,8 +391,8 @@ fn set_status(record: &mut Record, status: &Status, description: &str) -> Result
 }
 
 /// Nothing is left to do but to say so.
-async fn check_done(run: &Run<'_>, revision: i64) -> Result<Done, RunError> {
-    let prepared = prepare(&run.request).await?;
+async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
+    let prepared = lock.keep(prepare(&run.request)).await??;
     if prepared.plan.outcome == Outcome::Nothing {
         return Ok(Done { revision, ..Done::default() });
     }
@@ -317,22 +401,23 @@ async fn check_done(run: &Run<'_>, revision: i64) -> Result<Done, RunError> {
     } else {
         vec![Refusal {
             reason: "Unknown".to_owned(),
-            message: "ichor's record is deployed, but a foreign release holds this Cilium too, and \
+            message:
+                "ichor's record is deployed, but a foreign release holds this Cilium too, and \
                       no stored plan tells how that came: remove the record that is not in use"
-                .to_owned(),
+                    .to_owned(),
         }]
     };
     Err(RunError::Refused { refusals })
 }
 
-/// Plans again, holds the plan against the consent, and stores it.
+/// Plans again, and holds the plan against the consent.
 async fn fresh(
     run: &Run<'_>,
-    cluster: &Fenced<'_>,
+    lock: &Lock<'_>,
     revision: i64,
     now: &str,
 ) -> Result<(StoredPlan, Record), RunError> {
-    let prepared = prepare(&run.request).await?;
+    let prepared = lock.keep(prepare(&run.request)).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
     }
@@ -360,7 +445,6 @@ async fn fresh(
     let stored = StoredPlan::of(&prepared);
     let record = record::draft(rendered, &prepared.values, revision, now, now)
         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-    stored.write(cluster).await?;
     Ok((stored, record))
 }
 
@@ -370,11 +454,7 @@ async fn write_and_wait(
     stored: &StoredPlan,
     done: &mut Done,
 ) -> Result<(), RunError> {
-    let doing = || "read what the server serves".to_owned();
-    let discovery = cluster
-        .discovery(false)
-        .await
-        .map_err(|source| RunError::Object { doing: doing(), source })?;
+    let discovery = discovery(cluster).await?;
     let key = Key(stored.key.clone());
     let mut workloads = Vec::new();
     for object in &stored.objects {
@@ -403,6 +483,13 @@ async fn write_and_wait(
     Ok(())
 }
 
+async fn discovery(cluster: &dyn Cluster) -> Result<Arc<Discovery>, RunError> {
+    cluster.discovery(false).await.map_err(|source| RunError::Object {
+        doing: "read what the server serves".to_owned(),
+        source,
+    })
+}
+
 fn object_item(object: &StoredObject, discovery: &Discovery) -> Result<Item, RunError> {
     object.item(discovery).ok_or_else(|| RunError::NoRecord {
         reason: format!(
@@ -428,10 +515,9 @@ async fn write(
     item: &Item,
 ) -> Result<Written, RunError> {
     let title = item.target.to_string();
-    let failed = |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
+    let failed =
+        |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
     let changed = || RunError::Changed { object: title.clone() };
-    let desired = object.desired();
-    let nothing = std::collections::BTreeSet::new();
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
             Ok(live) => live,
@@ -447,8 +533,7 @@ async fn write(
             }
             Err(error) => return Err(failed("read", error)),
         };
-        let state = hash_leaves(key, &gate::consented(&live, &desired, &nothing));
-        if state != object.before && state != object.after {
+        if !object.knows(key, &live) {
             return Err(changed());
         }
         if object.keep {
@@ -473,4 +558,3 @@ async fn write(
     }
     Err(changed())
 }
-

@@ -3,12 +3,31 @@
 //! A Lease that its holder renews. Whoever finds it held watches it by its own clock: renewed, it
 //! belongs to a living run; not renewed for [`DURATION`], it is taken. The holder finds out at its
 //! next renewal, since that names the version of the Lease that it wrote last.
+//!
+//! # Why a run that lost the lock writes nothing more
+//!
+//! Let `r` be the moment at which the last confirmed renewal was sent. Nobody else takes the Lease
+//! before `r` + 15 s ([`DURATION`]), since a watcher's own 15 s begin when it sees that renewal.
+//!
+//! - A write begins only when `r` is less than 5 s ago ([`RENEWAL`]); else the Lease is renewed
+//!   first, and a renewal that is refused (another version) ends the run ([`Lock::check`]).
+//! - While a write is under way the Lease is renewed every 5 s. When that is not confirmed 10 s
+//!   ([`GIVE_UP`]) after `r`, the write is given up and its connection dropped ([`Lock::keep`]):
+//!   nothing of this run is sent later than `r` + 10 s, and 5 s are left for what is on the wire.
+//! - Both clocks count, the one that never goes back and the wall clock: whichever says that the
+//!   renewal is old is believed, so that a machine that slept or whose clock was set renews first.
+//! - What is left is a process that is stopped between the check and the socket. Its one write
+//!   names what it is based on: a patch, update or delete the version that was read (which the
+//!   server compares), a create that nothing is there ([`Fenced`](super::Fenced)). So it fails, or
+//!   does to an object that nobody wrote since what the consented plan says; the next check fails.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cilium::pinned::RECORD_NAMESPACE;
+use futures::future::{Either, select};
 use futures::lock::Mutex;
+use futures::poll;
 use helm_rs::apply::FIELD_MANAGER;
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind, Resource, Target, WriteOptions};
 use jiff::Timestamp;
@@ -21,7 +40,9 @@ pub const LEASE: &str = "ichor-cni";
 /// How long a lock holds that is not renewed.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// How old a renewal may be when a write begins.
-const RENEWAL: Duration = Duration::from_secs(5);
+pub const RENEWAL: Duration = Duration::from_secs(5);
+/// How old it may be while a write is under way.
+pub const GIVE_UP: Duration = Duration::from_secs(10);
 /// How often a held Lease is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often one may be beaten to the Lease.
@@ -44,6 +65,12 @@ pub enum LockError {
     /// Another run took it, since it was not renewed in time.
     #[error("the lock was lost: Lease {RECORD_NAMESPACE}/{LEASE} was written by somebody else")]
     Lost,
+    /// The Lease could not be renewed in time.
+    #[error(
+        "Lease {RECORD_NAMESPACE}/{LEASE} could not be renewed for {} s, so that what was under \
+         way was given up", GIVE_UP.as_secs()
+    )]
+    Late,
     /// The Lease cannot be read or written.
     #[error("Lease {RECORD_NAMESPACE}/{LEASE}")]
     Cluster(#[from] ClusterError),
@@ -51,7 +78,9 @@ pub enum LockError {
 
 struct State {
     version: String,
+    /// When the last confirmed renewal was sent, by either clock.
     renewed: Duration,
+    renewed_at: Timestamp,
     lost: bool,
 }
 
@@ -78,7 +107,12 @@ pub async fn acquire<'a>(
         clock,
         holder: holder.to_owned(),
         resource: builtin("coordination.k8s.io/v1", "Lease", "leases", true),
-        state: Mutex::new(State { version: String::new(), renewed: Duration::ZERO, lost: false }),
+        state: Mutex::new(State {
+            version: String::new(),
+            renewed: Duration::ZERO,
+            renewed_at: Timestamp::UNIX_EPOCH,
+            lost: false,
+        }),
     };
     for _ in 0..TRIES {
         if lock.attempt().await? {
@@ -103,11 +137,11 @@ impl Lock<'_> {
             Ok(lease) => lease,
             Err(error) if error.is_not_found() => {
                 let lease = self.lease(None);
-                let created =
-                    self.cluster.create(&self.target(), &lease, &Self::options()).await;
+                let moment = self.moment();
+                let created = self.cluster.create(&self.target(), &lease, &Self::options()).await;
                 return match created {
                     Ok(lease) => {
-                        self.hold(&lease).await;
+                        self.hold(&lease, moment).await;
                         Ok(true)
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -125,9 +159,10 @@ impl Lock<'_> {
             }
         };
         let lease = self.lease(Some(&found));
+        let moment = self.moment();
         match self.cluster.update(&self.target(), &lease, &Self::options()).await {
             Ok(lease) => {
-                self.hold(&lease).await;
+                self.hold(&lease, moment).await;
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::Conflict || error.is_not_found() => Ok(false),
@@ -187,30 +222,52 @@ impl Lock<'_> {
         })
     }
 
-    async fn hold(&self, lease: &Value) {
+    /// Now, by both clocks.
+    fn moment(&self) -> (Duration, Timestamp) {
+        (self.clock.elapsed(), self.clock.now())
+    }
+
+    /// The Lease was written by a request that was sent at `moment`.
+    async fn hold(&self, lease: &Value, moment: (Duration, Timestamp)) {
         let mut state = self.state.lock().await;
         text(lease, "/metadata/resourceVersion").clone_into(&mut state.version);
-        state.renewed = self.clock.elapsed();
+        (state.renewed, state.renewed_at) = moment;
+    }
+
+    /// How old the last renewal is, by the clock that says more. A wall clock that was set back
+    /// says nothing that can be trusted.
+    fn age(&self, state: &State) -> Duration {
+        let (elapsed, now) = self.moment();
+        let wall = Duration::try_from(now.duration_since(state.renewed_at));
+        elapsed.saturating_sub(state.renewed).max(wall.unwrap_or(Duration::MAX))
     }
 
     /// Makes sure that the lock is still held: renews it when the last renewal is old.
     ///
     /// # Errors
-    /// [`LockError::Lost`]
+    /// [`LockError::Lost`], or that it cannot be told: then nothing may be written either.
     pub async fn check(&self) -> Result<(), LockError> {
+        // A late renewal is tried as well: it names the version, so that it hurts nobody.
+        self.renew(|age| GIVE_UP.saturating_sub(age).max(RENEWAL)).await
+    }
+
+    async fn renew(&self, patience: impl FnOnce(Duration) -> Duration) -> Result<(), LockError> {
         let mut state = self.state.lock().await;
         if state.lost {
             return Err(LockError::Lost);
         }
-        if self.clock.elapsed().saturating_sub(state.renewed) < RENEWAL {
+        let age = self.age(&state);
+        if age < RENEWAL {
             return Ok(());
         }
-        let before = self.clock.elapsed();
-        match self.write(&state.version, &self.holder).await {
+        let moment = self.moment();
+        let version = state.version.clone();
+        let renewed = self.within(patience(age), self.write(&version, &self.holder)).await?;
+        match renewed {
             Ok(version) => {
                 state.version = version;
                 // The answer may have been long on its way.
-                state.renewed = before;
+                (state.renewed, state.renewed_at) = moment;
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::Conflict || error.is_not_found() => {
@@ -218,6 +275,41 @@ impl Lock<'_> {
                 Err(LockError::Lost)
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for something for so long at most. The clock is asked only for what takes time.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
+        let mut work = std::pin::pin!(work);
+        if let std::task::Poll::Ready(done) = poll!(work.as_mut()) {
+            return Ok(done);
+        }
+        match select(work, self.clock.sleep(patience)).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right(_) => Err(LockError::Late),
+        }
+    }
+
+    /// Does something that may take longer than a renewal lasts, and renews meanwhile. What is
+    /// under way is dropped when the lock can no longer be told to be held.
+    ///
+    /// # Errors
+    /// [`Self::check`]'s.
+    pub async fn keep<T>(&self, work: impl Future<Output = T>) -> Result<T, LockError> {
+        self.check().await?;
+        let mut work = std::pin::pin!(work);
+        loop {
+            if let std::task::Poll::Ready(done) = poll!(work.as_mut()) {
+                return Ok(done);
+            }
+            match select(work.as_mut(), self.clock.sleep(RENEWAL)).await {
+                Either::Left((done, _)) => return Ok(done),
+                Either::Right(_) => self.renew(|age| GIVE_UP.saturating_sub(age)).await?,
+            }
         }
     }
 

@@ -7,15 +7,18 @@ use helm_rs::release::{NewRecord, RELEASE_FIELDS, RawObject, Record, Status};
 use crate::rendered::Rendered;
 
 /// The description of a record whose takeover is under way.
-pub const UNDER_WAY: &str = "Takeover underway";
+pub(crate) const UNDER_WAY: &str = "Takeover underway";
 /// Of one that is complete.
-pub const COMPLETE: &str = "Takeover complete";
+pub(crate) const COMPLETE: &str = "Takeover complete";
+
+/// Of one whose run died.
+pub(crate) const DIED: &str = "The run that began this takeover ended before it was complete";
 
 /// A record for a rendered chart, as a takeover begins.
 ///
 /// # Errors
 /// When the values hold what JSON does not.
-pub fn draft(
+pub(crate) fn draft(
     rendered: &Rendered,
     values: &Map,
     revision: i64,
@@ -43,15 +46,17 @@ pub fn draft(
 ///
 /// # Errors
 /// When the record is none.
-pub fn again(last: &Record, revision: i64, now: &str) -> Result<Record, serde_json::Error> {
+pub(crate) fn again(last: &Record, revision: i64, now: &str) -> Result<Record, serde_json::Error> {
     let mut object = RawObject::parse(&last.to_json())?;
     object.set("version", revision.to_string(), RELEASE_FIELDS)?;
     let mut info: RawObject = object.read("info")?.unwrap_or_default();
-    info.set("last_deployed", serde_json::Value::from(now).to_string(), helm_rs::release::INFO_FIELDS)?;
+    info.set(
+        "last_deployed",
+        serde_json::Value::from(now).to_string(),
+        helm_rs::release::INFO_FIELDS,
+    )?;
     object.set("info", info.to_json(), RELEASE_FIELDS)?;
     let mut record = Record::from_json(&object.to_json())?;
-    record
-        .set_status(&Status::PendingInstall, UNDER_WAY)
-        .map_err(|error| error.source)?;
+    record.set_status(&Status::PendingInstall, UNDER_WAY).map_err(|error| error.source)?;
     Ok(record)
 }

@@ -12,14 +12,16 @@ use helm_rs::cluster::{
 };
 use serde_json::{Map, Value, json};
 
-use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
+use super::Fenced;
+use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, live, retire};
 use super::lock::{LockError, acquire};
 use super::stored::{StoredError, StoredPlan};
-use super::Fenced;
 use crate::gate;
 use crate::plan::{Key, ObjectAbout, RecordAbout, hash_leaves, sha256};
 use crate::survey::{config_maps, read, secrets, text};
 
+/// How often a write is tried again when the object changed in between.
+const TRIES: usize = 5;
 /// The group of ichor's custom resources.
 const GROUP: &str = "ichor.maesh.dev";
 
@@ -88,6 +90,12 @@ pub enum RestoreError {
         /// What the cluster says.
         source: ClusterError,
     },
+    /// An object is written all the time.
+    #[error("{object} changes all the time, so that it cannot be given back: try again")]
+    Busy {
+        /// The object.
+        object: String,
+    },
     /// Another record stands where one is to be put back.
     #[error("{record} is there and is another one than the backup's: it is not overwritten")]
     Taken {
@@ -127,23 +135,32 @@ pub async fn plan_restore(cluster: &dyn Cluster) -> Result<RestorePlan, RestoreE
     Ok(find(cluster).await?.plan)
 }
 
-/// Whether the takeover retired this record. Backups of earlier takeovers, and of ichor's own
-/// records, stay where they are.
-fn was_retired(stored: Option<&StoredPlan>, record: &BackedUp) -> bool {
-    stored.is_some_and(|stored| {
-        stored.plan.records.iter().any(|retired| {
-            let about = &retired.about;
-            (&about.kind, &about.namespace, &about.name, &retired.uid)
-                == (&record.kind, &record.namespace, &record.name, &record.uid)
-        })
-    })
+/// The records that the takeover retired, each with the backup that holds it: the object that was
+/// retired, else one that was the same. Backups of earlier takeovers, and of ichor's own records,
+/// stay where they are.
+fn retired<'b>(
+    stored: Option<&StoredPlan>,
+    backups: &'b [Backup],
+) -> Vec<(&'b Backup, &'b BackedUp)> {
+    let Some(stored) = stored else { return Vec::new() };
+    let of_record = |wanted: &RecordAbout| {
+        let about = &wanted.about;
+        let mut all = backups.iter().flat_map(|backup| backup.verified().map(move |r| (backup, r)));
+        let is_it = move |record: &BackedUp| {
+            (&about.kind, &about.namespace, &about.name)
+                == (&record.kind, &record.namespace, &record.name)
+        };
+        let same: Vec<_> = all.by_ref().filter(|(_, record)| is_it(record)).collect();
+        let by_uid = same.iter().rev().find(|(_, record)| record.uid == wanted.uid);
+        let by_hash = || same.iter().rev().find(|(_, r)| stored.records.contains(&r.hash));
+        by_uid.or_else(by_hash).copied()
+    };
+    stored.plan.records.iter().filter_map(of_record).collect()
 }
 
 async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
-    let discovery = cluster
-        .discovery(false)
-        .await
-        .map_err(failed("read what the server serves"))?;
+    let discovery =
+        cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
     let stored = StoredPlan::read(cluster).await?;
     let backups = backups(cluster).await?;
     let mut plan = RestorePlan::default();
@@ -158,25 +175,30 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         labels: format!("owner=helm,name={RELEASE}"),
         ..ListQuery::default()
     };
-    let own = list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
+    let own =
+        list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
     plan.own = own.items.iter().map(own_record).collect();
     plan.own.sort_by_key(|record| record.revision);
     for backup in &backups {
-        let verified: Vec<&BackedUp> = backup.verified().collect();
-        if verified.len() < backup.records.len() {
+        let verified = backup.verified().count();
+        if verified < backup.records.len() || verified == 0 {
             plan.refusals.push(format!(
-                "backup {} is damaged: {} of its {} records are whole",
+                "backup {} is damaged: {verified} of its {} records are whole",
                 backup.name,
-                verified.len(),
                 backup.records.len()
             ));
         }
-        let titles =
-            verified.into_iter().filter(|record| was_retired(stored.as_ref(), record));
-        plan.records.extend(titles.map(|r| format!("{} {}/{}", r.kind, r.namespace, r.name)));
     }
-    plan.records.sort();
-    plan.records.dedup();
+    let in_backups = retired(stored.as_ref(), &backups);
+    plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
+    for record in stored.iter().flat_map(|stored| &stored.plan.records) {
+        let about = &record.about;
+        let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
+        let one = std::slice::from_ref(record);
+        if !plan.records.contains(&name) && live(cluster, one).await?.is_empty() {
+            plan.refusals.push(format!("{name} is gone, and no backup holds it"));
+        }
+    }
     let Some(stored) = stored else {
         plan.refusals.push(
             "there is no stored plan of a takeover in namespace ichor-system, so that it is not \
@@ -196,13 +218,16 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         let live = match cluster.get(&item.target).await {
             Ok(live) => live,
             Err(error) if error.is_not_found() => {
-                plan.changed.push(format!("{} (gone)", item.target));
+                if !object.before.is_empty() {
+                    plan.changed.push(format!("{} (gone)", item.target));
+                }
                 continue;
             }
             Err(error) => return Err(failed(format!("read {}", item.target))(error)),
         };
-        let state = hash_leaves(&key, &gate::consented(&live, &object.desired(), &nothing));
-        if state != object.after {
+        // What a takeover that was cut short did not write yet did not change either.
+        if !object.knows(&key, &live) {
+            let state = hash_leaves(&key, &gate::consented(&live, &object.desired(), &nothing));
             plan.changed.push(item.target.to_string());
             states.push(state);
         }
@@ -215,6 +240,10 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
     }
     Ok(Found { plan, stored: Some(stored), backups, discovery })
+}
+
+fn title(record: &BackedUp) -> String {
+    format!("{} {}/{}", record.kind, record.namespace, record.name)
 }
 
 fn own_record(object: &Value) -> RecordAbout {
@@ -244,10 +273,7 @@ async fn talos_cluster(
     let page = list_all(cluster, resource, &ListQuery::default())
         .await
         .map_err(failed("list the TalosClusters"))?;
-    let managed = page
-        .items
-        .iter()
-        .find(|object| text(object, "/spec/cni/preset") != "unmanaged");
+    let managed = page.items.iter().find(|object| text(object, "/spec/cni/preset") != "unmanaged");
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 
@@ -283,14 +309,10 @@ async fn locked(cluster: &dyn Cluster, digest: Option<&str>) -> Result<Restored,
         return Err(RestoreError::Changed { changed: plan.changed, digest: plan.digest });
     }
     let mut restored = Restored::default();
-    for backup in &found.backups {
-        for record in backup.verified().filter(|r| was_retired(found.stored.as_ref(), r)) {
-            put_back(cluster, backup, record).await?;
-            restored.records.push(format!("{} {}/{}", record.kind, record.namespace, record.name));
-        }
+    for (backup, record) in retired(found.stored.as_ref(), &found.backups) {
+        put_back(cluster, backup, record).await?;
+        restored.records.push(title(record));
     }
-    restored.records.sort();
-    restored.records.dedup();
     for object in found.stored.iter().flat_map(|stored| &stored.objects) {
         let (Some(item), Some(former)) = (object.item(&found.discovery), &object.former) else {
             continue;
@@ -311,7 +333,7 @@ async fn put_back(
     backup: &Backup,
     record: &BackedUp,
 ) -> Result<(), RestoreError> {
-    let title = format!("{} {}/{}", record.kind, record.namespace, record.name);
+    let title = title(record);
     let is_secret = record.kind == "Secret";
     let resource = if is_secret { secrets() } else { config_maps() };
     let mut data = Map::new();
@@ -357,16 +379,28 @@ async fn put_back(
     }
 }
 
-/// Gives an object its former ownership metadata; whether it was there.
+/// Gives an object its former ownership metadata; whether it was there. Of an object that somebody
+/// wrote since, nothing else is touched.
 async fn give_back(
     cluster: &dyn Cluster,
     item: &Item,
     former: &Value,
 ) -> Result<bool, RestoreError> {
-    let patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
-    match cluster.patch(&item.target, &patch, &options()).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(failed(format!("give {} back", item.target))(error)),
+    for _ in 0..TRIES {
+        let live = match cluster.get(&item.target).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(failed(format!("read {}", item.target))(error)),
+        };
+        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
+        let version = text(&live, "/metadata/resourceVersion");
+        patch.body["metadata"]["resourceVersion"] = version.into();
+        match cluster.patch(&item.target, &patch, &options()).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(failed(format!("give {} back", item.target))(error)),
+        }
     }
+    Err(RestoreError::Busy { object: item.target.to_string() })
 }

@@ -9,20 +9,19 @@ use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cilium::object::ObjectRef;
 use cilium::pinned::RECORD_NAMESPACE;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use helm_rs::apply::{FIELD_MANAGER, Item};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gate::{Desired, leaves_of};
-use crate::plan::{Plan, Prepared};
-use crate::survey::{read, secrets};
+use crate::gate::{Desired, consented, leaves_of};
+use crate::plan::{Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
+use crate::survey::{read, secrets, text};
 
 /// The Secret's name.
 pub const SECRET: &str = "ichor-cni-plan";
@@ -41,6 +40,9 @@ pub struct StoredPlan {
     pub key: String,
     /// The objects in the order of writing.
     pub objects: Vec<StoredObject>,
+    /// What the foreign records were at the consent: the hashes that a backup has for them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub records: BTreeSet<String>,
 }
 
 /// An object with what is written.
@@ -96,7 +98,28 @@ impl StoredPlan {
                 }
             })
             .collect();
-        Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects }
+        let records = prepared
+            .plan
+            .records
+            .iter()
+            .filter_map(|record| {
+                let ObjectAbout { kind, namespace, name, .. } = &record.about;
+                let place = ObjectRef::new(kind, namespace, name);
+                super::backup::hash_of(kind, find_record(&prepared.survey, &place)?)
+            })
+            .collect();
+        Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects, records }
+    }
+
+    /// Takes over from the plan of a takeover that was begun whose objects were before it. What it
+    /// created was not there.
+    pub fn inherit(&mut self, begun: &Self) {
+        for object in &mut self.objects {
+            let same = begun.objects.iter().find(|other| is_same(&other.desired, &object.desired));
+            if let Some(same) = same {
+                object.former.clone_from(&same.former);
+            }
+        }
     }
 
     /// Writes it over whatever was stored.
@@ -109,7 +132,7 @@ impl StoredPlan {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
         let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
-        let secret = json!({
+        let mut secret = json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "ichor.maesh.dev/cni-plan",
@@ -126,6 +149,11 @@ impl StoredPlan {
         match cluster.create(&target, &secret, &options).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // Over the version that is read here, and no other.
+                if let Some(there) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? {
+                    let version = text(&there, "/metadata/resourceVersion");
+                    secret["metadata"]["resourceVersion"] = version.into();
+                }
                 cluster.update(&target, &secret, &options).await?;
                 Ok(())
             }
@@ -161,6 +189,12 @@ impl StoredObject {
         Some(Item { target, value: self.desired.clone() })
     }
 
+    /// Whether a live object is in its state before or after the write.
+    pub fn knows(&self, key: &Key, live: &Value) -> bool {
+        let state = hash_leaves(key, &consented(live, &self.desired(), &BTreeSet::new()));
+        state == self.before || state == self.after
+    }
+
     /// What it leaves out, in the gate's form.
     pub fn desired(&self) -> Desired {
         let yielded = leaves_of(&self.desired)
@@ -170,6 +204,14 @@ impl StoredObject {
             .collect();
         Desired { object: self.desired.clone(), kept: BTreeSet::new(), yielded }
     }
+}
+
+/// Whether two objects have one address.
+fn is_same(one: &Value, other: &Value) -> bool {
+    Kind::of(one) == Kind::of(other)
+        && ["/metadata/namespace", "/metadata/name"]
+            .into_iter()
+            .all(|pointer| text(one, pointer) == text(other, pointer))
 }
 
 /// The ownership metadata of a live object as a merge patch: null where there is none.
@@ -186,4 +228,3 @@ fn former_ownership(live: &Value) -> Value {
         },
     })
 }
-

@@ -180,11 +180,9 @@ fn at<'a>(object: &'a Value, path: &Path) -> Option<&'a Value> {
 /// The key by which a list's items are told apart; empty when the items are plain.
 fn key_of(object: &Value, list: &Path) -> String {
     let paths = leaves_of(object);
-    let item = paths.keys().find_map(|path| {
-        match path.0.get(list.0.len()) {
-            Some(Step::Item(keys)) if list.is_above(path) => keys.first(),
-            _ => None,
-        }
+    let item = paths.keys().find_map(|path| match path.0.get(list.0.len()) {
+        Some(Step::Item(keys)) if list.is_above(path) => keys.first(),
+        _ => None,
     });
     item.map(|(key, _)| key.clone()).unwrap_or_default()
 }

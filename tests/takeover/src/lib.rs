@@ -4,11 +4,16 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::missing_panics_doc,
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
 pub mod by_hand;
+pub mod job;
+pub mod process;
+pub mod records;
+pub mod rehearsal;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -362,7 +367,9 @@ pub async fn installed(number: &str) -> Option<Bed> {
 /// Whether a file of values has Cilium replace kube-proxy.
 fn replaces_kube_proxy(path: &str) -> bool {
     let text = std::fs::read_to_string(path).expect("the values");
-    text.lines().any(|line| matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\""))
+    text.lines().any(|line| {
+        matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\"")
+    })
 }
 
 /// `helm install`, waiting until all is Ready.

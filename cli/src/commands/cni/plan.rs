@@ -25,7 +25,10 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-pub(crate) fn run(mut arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    mut arguments: Arguments,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
     arguments.report.check()?;
     if arguments.for_job {
         arguments.plan.who_writes = WhoWrites::Other(takeover::job::subject());

@@ -105,7 +105,9 @@ fn adopt_what_the_plan_says(plan: &takeover::plan::Plan) {
     assert!(text.contains("Talos inventory") && text.contains("to do: once every control plane"));
     println!("{text}");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    for (form, name) in [(Form::Html, "plan.html"), (Form::Markdown, "plan.md"), (Form::Json, "plan.json")] {
+    for (form, name) in
+        [(Form::Html, "plan.html"), (Form::Markdown, "plan.md"), (Form::Json, "plan.json")]
+    {
         let report = render(plan, form).unwrap();
         println!("report {}: {} bytes", folder.join(name).display(), report.len());
         std::fs::write(folder.join(name), report).unwrap();
@@ -196,7 +198,8 @@ async fn step_9_talos_fills_in_between() {
     connection.server = Some(proxy.url());
     let live = Live::connect(&connection, LiveOptions::new("ichor/test", 1)).await;
     let through: Arc<dyn Cluster> = Arc::new(live.unwrap());
-    let inventory = || Match::writes().resource("configmaps").name("talos-bootstrap-manifests-inventory");
+    let inventory =
+        || Match::writes().resource("configmaps").name("talos-bootstrap-manifests-inventory");
 
     // After the write, before it is read again.
     let mut paused = proxy.pause_after(inventory());
@@ -208,7 +211,9 @@ async fn step_9_talos_fills_in_between() {
     let (result, ()) = tokio::join!(release(&*through, &bed.clock, &dropped), refill);
     let error = result.unwrap_err();
     println!("{error}");
-    assert!(matches!(&error, InventoryError::Refilled { references } if references.len() == manifests.len() - 1));
+    assert!(
+        matches!(&error, InventoryError::Refilled { references } if references.len() == manifests.len() - 1)
+    );
     proxy.clear();
 
     // Between reading and writing: the write holds for what was read only, and is made again.

@@ -8,10 +8,16 @@
 )]
 
 mod a1;
+mod a10;
 mod a2;
 mod a5;
 mod a6;
 mod gate;
+mod grants;
+mod image;
 mod inventory;
+mod job;
 mod kill;
+mod processes;
+mod recovered;
 mod silence;

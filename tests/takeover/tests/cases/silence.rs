@@ -70,10 +70,8 @@ impl Account {
             return;
         }
         *self.made.entry(edit.deed).or_default() += 1;
-        let wanted = Wanted {
-            object: object.item.value.clone(),
-            generated: object.generated.clone(),
-        };
+        let wanted =
+            Wanted { object: object.item.value.clone(), generated: object.generated.clone() };
         let desired = desired(&wanted, &hand);
         let after = match patch(&desired.object, &hand) {
             Ok(None) => Ok(hand.clone()),
@@ -168,10 +166,8 @@ impl Seeded {
 /// Objects that a plan looks at before the gate: a change there may refuse the takeover, and then
 /// nothing else is named.
 fn is_looked_at_first(object: &PreparedObject) -> bool {
-    matches!(
-        object.item.target.name.as_str(),
-        "cilium" | "cilium-config" | "cilium-operator"
-    ) && matches!(object.item.kind().kind.as_str(), "DaemonSet" | "ConfigMap" | "Deployment")
+    matches!(object.item.target.name.as_str(), "cilium" | "cilium-config" | "cilium-operator")
+        && matches!(object.item.kind().kind.as_str(), "DaemonSet" | "ConfigMap" | "Deployment")
 }
 
 /// Who makes the changes.
@@ -279,7 +275,8 @@ async fn on_the_server(number: &str, count: usize, seed: u64) {
     for (at, object) in prepared.objects.iter().enumerate() {
         let live = object.live.as_ref().unwrap();
         for edit in edits(live) {
-            let is_gone = edit.deed == Deed::Removed && is_live_only(&object.item.value, &edit.path);
+            let is_gone =
+                edit.deed == Deed::Removed && is_live_only(&object.item.value, &edit.path);
             if exempt(&edit.path).is_none() && !is_gone {
                 all.push((at, edit));
             }
