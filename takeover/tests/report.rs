@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use takeover::inventory::InventoryAbout;
 use takeover::plan::{
     Action, Cause, ChartAbout, Computed, Consent, Difference, Found, HIDDEN, Look, ObjectAbout,
-    ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, Refusal, ResidueAbout, Restart,
-    Rights, SCHEMA_VERSION, Size, ValuesAbout, to_terminal, to_text,
+    ObjectPlan, OtherLeaf, Outcome, OwnedChange, Plan, RecordAbout, RecoveredAbout, Refusal,
+    ResidueAbout, Restart, Rights, SCHEMA_VERSION, Size, UnexplainedAbout, ValuesAbout,
+    to_terminal, to_text,
 };
 use takeover::report::{Form, render};
 
@@ -78,7 +79,16 @@ fn upgrade() -> Plan {
         },
         values: ValuesAbout {
             source: "the record of revision 1 of release net".to_owned(),
-            recovered: None,
+            recovered: Some(RecoveredAbout {
+                differing: 40,
+                explained: 39,
+                extra_config: 1,
+                unexplained: vec![UnexplainedAbout {
+                    object: "DaemonSet kube-system/cilium".to_owned(),
+                    path: "metadata.labels.tier".to_owned(),
+                    side: "live".to_owned(),
+                }],
+            }),
             changes: vec![OwnedChange {
                 key: "k8sServiceHost".to_owned(),
                 from: "10.0.0.1".to_owned(),
@@ -259,7 +269,7 @@ fn upgrade() -> Plan {
 fn quiet() -> Plan {
     let mut plan = upgrade();
     plan.outcome = Outcome::TakeOver;
-    "1.20.0".clone_into(&mut plan.found.version);
+    plan.found.version = "1.20.0".to_owned();
     plan.found.talos = false;
     plan.talos_inventory = None;
     plan.values =
@@ -398,7 +408,7 @@ fn nothing_hostile_gets_through() {
     // Raw HTML in Markdown is only what the report itself writes.
     let outside: String = without_blocks(&text);
     for tag in outside.split('<').skip(1) {
-        let own = ["code>", "/code>", "details><summary>", "/summary>", "/details>", "br>"];
+        let own = ["code>", "/code>", "details>", "summary>", "/summary>", "/details>", "br>"];
         assert!(own.iter().any(|own| tag.starts_with(own)), "<{tag:.60}");
     }
     assert!(!outside.contains("](") && !outside.contains("://"));
@@ -473,7 +483,8 @@ fn well_formed(page: &str) {
         ul ol li dl dt dd table thead tbody tr th td div span b code details summary";
     let mut rest = page.strip_prefix("<!DOCTYPE html>\n").unwrap();
     let mut open: Vec<&str> = Vec::new();
-    while let Some(at) = rest.find('<') {
+    loop {
+        let Some(at) = rest.find('<') else { break };
         entities(&rest[..at]);
         let end = rest[at..].find('>').unwrap() + at;
         let tag = &rest[at + 1..end];

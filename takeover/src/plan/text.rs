@@ -54,8 +54,8 @@ pub fn to_terminal(plan: &Plan, look: Look) -> String {
         page.restarts(&view);
         page.records(&view);
         page.rights(&view);
+        page.talos(&view);
     }
-    page.talos(&view);
     page.list("Not checked", &view.unchecked);
     if view.gated {
         let digest = page.paint(Style::Bold, &view.digest);
@@ -136,6 +136,11 @@ impl Page {
         let label = view.found.iter().map(|fact| fact.label.len()).max().unwrap_or_default();
         for fact in &view.found {
             self.paragraph(&format!("  {:label$}  ", fact.label), &fact.text, None);
+        }
+        if self.look.all {
+            for place in &view.unexplained {
+                self.paragraph(&format!("  {:label$}  unexplained: ", ""), place, None);
+            }
         }
         for owned in &view.overridden {
             let text =
@@ -275,8 +280,10 @@ impl Page {
             && (old.side, new.side) == (Side::Old, Side::New)
             && old.text.width() + new.text.width() + 11 <= self.look.width
         {
-            let (old, new) = (self.paint(Style::Old, &old.text), self.paint(Style::New, &new.text));
-            let _ = writeln!(self.out, "        {old} → {new}");
+            let (place, new) = shared_place(&old.text, &new.text);
+            let old = old.text.get(place.len()..).unwrap_or_default();
+            let (old, new) = (self.paint(Style::Old, old), self.paint(Style::New, new));
+            let _ = writeln!(self.out, "        {place}{old} → {new}");
             return;
         }
         for Line { side, text } in &leaf.lines {
@@ -402,6 +409,16 @@ impl Page {
             }
         }
     }
+}
+
+/// The place that both sides begin with (`admin.mode: `), and what the new side has after it.
+fn shared_place<'a>(old: &str, new: &'a str) -> (&'a str, &'a str) {
+    let end = new.find(": ").map_or(0, |at| at + 2);
+    let place = new.get(..end).unwrap_or_default();
+    if place.starts_with(['"', '{', '[']) || !old.starts_with(place) {
+        return ("", new);
+    }
+    (place, new.get(end..).unwrap_or_default())
 }
 
 fn bracket(note: &str) -> String {

@@ -60,6 +60,11 @@ const DOCUMENTS: u8 = 2;
 pub(crate) fn lines(live: Option<&Value>, new: Option<&Value>, room: Room) -> Vec<Line> {
     let mut found = Found { lines: Vec::new(), room, documents: DOCUMENTS };
     match (live, new) {
+        // Both are hidden: the plan says that they differ, and not in what.
+        (Some(live), Some(new)) if live == new => {
+            let text = format!("{} (differs)", brief(live, room.width));
+            found.push(Side::Both, text);
+        }
         (Some(live), Some(new)) => found.values("", live, new),
         (live, new) => {
             found.whole(Side::Old, "", live);

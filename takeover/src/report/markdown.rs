@@ -54,6 +54,10 @@ fn head(out: &mut String, view: &View) {
     for fact in &view.found {
         let _ = writeln!(out, "| {} | {} |", plain(fact.label), plain(&fact.text));
     }
+    if !view.unexplained.is_empty() {
+        let name = "What runs and the recovered values do not explain";
+        fold(out, name, view.unexplained.iter().map(|place| code(place)));
+    }
     if !view.overridden.is_empty() {
         out.push_str("\nDecided by ichor, whatever the values say:\n\n");
         out.push_str("| Key | The values say | Taken |\n|---|---|---|\n");
@@ -61,16 +65,6 @@ fn head(out: &mut String, view: &View) {
     for owned in &view.overridden {
         let (key, from, to) = (code(&owned.key), code(&owned.from), code(&owned.to));
         let _ = writeln!(out, "| {key} | {from} | {to} |");
-    }
-    if let Some(talos) = &view.talos {
-        let _ = writeln!(out, "\n## Talos inventory\n\n{}\n", plain(&talos.summary));
-        for todo in &talos.todo {
-            let _ = writeln!(out, "- {}", plain(todo));
-        }
-        if !talos.listed.is_empty() {
-            let name = format!("Listed objects that are taken over ({})", talos.listed_count);
-            fold(out, &name, talos.listed.iter().map(|entry| code(entry)));
-        }
     }
 }
 
@@ -129,6 +123,16 @@ fn gated(out: &mut String, view: &View) {
     );
     for missing in &rights.missing {
         let _ = writeln!(out, "- missing: {}", code(missing));
+    }
+    if let Some(talos) = &view.talos {
+        let _ = writeln!(out, "\n## Talos inventory\n\n{}\n", plain(&talos.summary));
+        for todo in &talos.todo {
+            let _ = writeln!(out, "- {}", plain(todo));
+        }
+        if !talos.listed.is_empty() {
+            let name = format!("Listed objects that are taken over ({})", talos.listed_count);
+            fold(out, &name, talos.listed.iter().map(|entry| code(entry)));
+        }
     }
     list(out, "What stays", view.stays.iter().map(|line| plain(line)));
     for (title, groups) in [

@@ -22,6 +22,8 @@ pub(crate) struct View {
     /// `refused`, `consent`, `ready` or `nothing`: how the headline is coloured.
     pub(crate) mood: &'static str,
     pub(crate) found: Vec<Fact>,
+    /// What runs and no value explains, where values were recovered.
+    pub(crate) unexplained: Vec<String>,
     pub(crate) overridden: Vec<Owned>,
     /// Owned keys that change on the running data plane.
     pub(crate) changes: Vec<Owned>,
@@ -220,6 +222,7 @@ impl View {
             headline,
             mood,
             found: found(plan),
+            unexplained: unexplained(plan),
             overridden: owned(&plan.values.overridden),
             changes: owned(&plan.values.changes),
             refusals: plan
@@ -349,6 +352,11 @@ fn found(plan: &Plan) -> Vec<Fact> {
         fact("chart", safe(&format!("{} {}", plan.chart.name, plan.chart.version)));
     }
     facts
+}
+
+fn unexplained(plan: &Plan) -> Vec<String> {
+    let Some(recovered) = &plan.values.recovered else { return Vec::new() };
+    recovered.unexplained.iter().map(|one| safe(&one.to_string())).collect()
 }
 
 fn owned(changes: &[OwnedChange]) -> Vec<Owned> {

@@ -104,3 +104,41 @@ fn write(plan: &Plan, file: &Path) -> Result<(), CommandError> {
     temporary.persist(file).map_err(|error| wrong(error.error))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(error: &CommandError) -> String {
+        String::from_utf8_lossy(error.message.as_deref().unwrap_or_default()).into_owned()
+    }
+
+    #[test]
+    fn a_report_is_whole_or_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plan.md");
+        fs::write(&file, "before").unwrap();
+        write(&Plan::default(), &file).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("# ") && !text.contains("before"));
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing temporary stays");
+    }
+
+    #[test]
+    fn a_directory_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plan.html");
+        fs::create_dir(&file).unwrap();
+        let error = write(&Plan::default(), &file).unwrap_err();
+        assert_eq!(message(&error), format!("--report {}: this is a directory", file.display()));
+        assert!(file.is_dir());
+    }
+
+    #[test]
+    fn the_error_names_the_file() {
+        let flags = ReportFlags { reports: vec!["no/where/a.json".into()], show_all: false };
+        let error = flags.check().unwrap_err();
+        assert_eq!(message(&error), "--report no/where/a.json: there is no directory no/where");
+    }
+}
