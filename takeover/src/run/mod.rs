@@ -14,8 +14,8 @@ mod left_over;
 pub mod lock;
 pub(crate) mod record;
 pub mod restore;
-pub mod status;
 mod rights;
+pub mod status;
 pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};

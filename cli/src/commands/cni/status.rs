@@ -38,9 +38,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
             figures.differences, figures.residue, figures.creations
         ));
     }
-    let after = arguments.plan.session(&work, context, async |session| {
-        status(&*session.cluster).await
-    })?;
+    let after =
+        arguments.plan.session(&work, context, async |session| status(&*session.cluster).await)?;
     text.push_str(&account(&after.map_err(|error| CommandError::new(error_chain(&error)))?));
     for refusal in &plan.refusals {
         text.push_str(&format!("{}: {}\n", refusal.reason, refusal.message));
@@ -55,7 +54,9 @@ fn account(status: &Status) -> String {
     let Some(digest) = &status.digest else { return text };
     text.push_str(&format!("takeover: by plan {digest}\n"));
     for (name, whole, all) in &status.backups {
-        text.push_str(&format!("backup: Secret ichor-system/{name}, {whole} of {all} records whole\n"));
+        text.push_str(&format!(
+            "backup: Secret ichor-system/{name}, {whole} of {all} records whole\n"
+        ));
     }
     for record in &status.records {
         text.push_str(&format!("left to do: {record} is still there\n"));
