@@ -142,9 +142,10 @@ impl PlanFlags {
         getrandom::fill(&mut entropy)
             .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
         // Another name for every run, also of one process after the other.
-        let run: String = entropy.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let [a, b, c, d, ..] = entropy;
+        let run = u32::from_be_bytes([a, b, c, d]);
         let host = context.environment.text("HOSTNAME").unwrap_or("ichor");
-        let holder = format!("{host}-{}-{run}", std::process::id());
+        let holder = format!("{host}-{}-{run:08x}", std::process::id());
         let engine = Engine::new(EngineOptions::default());
         Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
     }
@@ -188,7 +189,7 @@ impl PlanFlags {
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
             // A second plan has them from the first.
-            let _ = work.recovered.set(values.clone());
+            drop(work.recovered.set(values.clone()));
         }
         Ok(prepared)
     }
