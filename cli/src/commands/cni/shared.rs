@@ -97,11 +97,9 @@ impl Work {
         &self.holder
     }
 
-    /// The operator's values as YAML; none when there are none.
-    pub(crate) fn values_text(&self) -> Result<Option<Vec<u8>>, CommandError> {
-        let Some(values) = &self.values else { return Ok(None) };
-        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()));
-        text.map(|text| Some(text.into_bytes())).map_err(CommandError::new)
+    /// The operator's values; none when there are none.
+    pub(crate) fn values(&self) -> Option<&Map> {
+        self.values.as_ref()
     }
 }
 
