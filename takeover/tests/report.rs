@@ -471,7 +471,7 @@ fn forms_by_extension() {
 #[test]
 fn the_same_plan_gives_the_same_bytes() {
     for form in [Form::Html, Form::Markdown, Form::Json] {
-        assert_eq!(render(&hostile(), form).unwrap(), render(&hostile(), form).unwrap());
+        assert_eq!(render(&upgrade(), form).unwrap(), render(&upgrade(), form).unwrap());
     }
 }
 
