@@ -123,7 +123,7 @@ pub enum ActionError {
     #[error("{}", error_chain(error))]
     StillPending {
         /// Why the action failed; this level's text, since Helm says no more.
-        error: Box<ActionError>,
+        error: Box<Self>,
         /// The status in the record.
         status: String,
         /// Why the record could not be written.
