@@ -269,7 +269,7 @@ fn upgrade() -> Plan {
 fn quiet() -> Plan {
     let mut plan = upgrade();
     plan.outcome = Outcome::TakeOver;
-    plan.found.version = "1.20.0".to_owned();
+    "1.20.0".clone_into(&mut plan.found.version);
     plan.found.talos = false;
     plan.talos_inventory = None;
     plan.values =
@@ -483,8 +483,7 @@ fn well_formed(page: &str) {
         ul ol li dl dt dd table thead tbody tr th td div span b code details summary";
     let mut rest = page.strip_prefix("<!DOCTYPE html>\n").unwrap();
     let mut open: Vec<&str> = Vec::new();
-    loop {
-        let Some(at) = rest.find('<') else { break };
+    while let Some(at) = rest.find('<') {
         entities(&rest[..at]);
         let end = rest[at..].find('>').unwrap() + at;
         let tag = &rest[at + 1..end];

@@ -48,11 +48,11 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     arguments.report.check()?;
     let work = arguments.flags.work(context)?;
     if let Some(left) = arguments.flags.left_over(&work, context)? {
-        return resume(&arguments, &work, &left, context);
+        return resume(arguments, &work, &left, context);
     }
     let prepared = arguments.flags.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     }
     let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
-    finish(&arguments, &work, result, context)
+    finish(arguments, &work, result, context)
 }
 
 /// Finishes what an earlier run began, by its stored plan.

@@ -60,13 +60,13 @@ pub fn is_controller(name: &str) -> bool {
 }
 
 /// Whether only controllers set this leaf.
-pub fn by_manager(leaf: &Leaf) -> Option<String> {
+pub(super) fn by_manager(leaf: &Leaf) -> Option<String> {
     let first = leaf.managers.first()?;
     leaf.managers.iter().all(|manager| is_controller(&manager.name)).then(|| first.name.clone())
 }
 
 /// Who owns a leaf by what it is; none when it may be anybody's.
-pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str> {
+pub(super) fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str> {
     let keys = path.keys();
     if let [.., "annotations", key] = keys.as_slice()
         && let Some((_, owner)) = ANNOTATIONS.iter().find(|(known, _)| known == key)
@@ -79,9 +79,9 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
     match (kind, keys.as_slice()) {
         (
             "Service",
-            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..],
-        )
-        | ("Service", ["spec", "ports", "[]", "nodePort"]) => Some("kube-apiserver"),
+            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..]
+            | ["spec", "ports", "[]", "nodePort"],
+        ) => Some("kube-apiserver"),
         ("ServiceAccount", ["secrets", ..]) => Some("kube-controller-manager"),
         ("ClusterRole", ["rules", ..]) if object.get("aggregationRule").is_some() => {
             Some("kube-controller-manager")
@@ -106,7 +106,7 @@ pub(super) fn owner(
 }
 
 /// Leaves that say nothing about what an object is meant to be. (Takeover rules, section 3.)
-pub fn is_left_out(path: &Path) -> bool {
+pub(super) fn is_left_out(path: &Path) -> bool {
     match path.keys().as_slice() {
         ["apiVersion" | "kind" | "status", ..]
         | [

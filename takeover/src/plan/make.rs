@@ -146,7 +146,8 @@ pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal 
 /// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
-    let survey = match survey(&*request.cluster).await {
+    // Steps are on the heap, since whoever awaits a plan would carry all of them.
+    let survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
             let mut needs = Needs::default();
@@ -168,16 +169,20 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let checked = preconditions(request, &survey, &mut plan);
     let mut recovered = None;
     if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && !checked.installs
         && leaves_no_values(request, &checked.provenance)
     {
         let is_upgrade = checked.step != Step::Same;
-        recovered = recover(request, &survey, &checked.facts, is_upgrade).await?;
+        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
     }
     let values = recovered.as_ref().map(|(values, _)| values.clone());
     let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
     let Some(settled) =
         settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
+        if plan.is_refused() {
+            plan.outcome = Outcome::Refused;
+        }
         return Ok(Prepared {
             plan,
             key,
@@ -189,7 +194,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
             needs: Needs::default(),
         });
     };
-    let mut prepared = gated(request, survey, plan, key, settled).await?;
+    let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
     prepared.recovered = values;
     Ok(prepared)
 }
@@ -316,7 +321,10 @@ async fn gated(
     plan.rights =
         rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
     plan.refusals.extend(plan.rights.refusal());
-    consent(&mut plan);
+    // Where nothing is done, nothing is asked.
+    if plan.outcome != Outcome::Nothing {
+        consent(&mut plan);
+    }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
     let canonical = json!({
@@ -419,10 +427,10 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
         causes.foreign = cause::index(items.iter().map(|item| &item.value));
         // Only where the user said something else than ichor wants do owned keys change anything.
-        if !plan.values.overridden.is_empty() || !plan.values.changes.is_empty() {
-            if let Ok(objects) = rendered::plain_objects(source, &release.config) {
-                causes.user = cause::index(objects.iter());
-            }
+        if (!plan.values.overridden.is_empty() || !plan.values.changes.is_empty())
+            && let Ok(objects) = rendered::plain_objects(source, &release.config)
+        {
+            causes.user = cause::index(objects.iter());
         }
     } else if !plan.values.changes.is_empty()
         && let Ok(objects) = rendered::plain_objects(source, &settled.user)

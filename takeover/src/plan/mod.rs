@@ -88,6 +88,8 @@ pub enum Outcome {
     Upgrade,
     /// An earlier takeover is finished.
     Resume,
+    /// There is no CNI: Cilium is installed, and managed from then on.
+    Install,
 }
 
 /// What was found on the cluster.

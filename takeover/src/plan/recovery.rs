@@ -183,7 +183,7 @@ async fn possible(request: &Request<'_>, survey: &Survey) -> Result<Vec<Value>, 
         let items = page.map_err(|(doing, error)| failed(doing)(error))?;
         objects.extend(items.into_iter().filter(is_possible));
     }
-    objects.sort_by_key(|object| ObjectRef::of(object));
+    objects.sort_by_key(ObjectRef::of);
     Ok(objects)
 }
 

@@ -358,6 +358,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals are passed")]
     fn shown(live: Option<Value>, new: Option<Value>) -> Vec<String> {
         lines(live.as_ref(), new.as_ref(), Room { width: 60, lines: 20 })
             .into_iter()

@@ -330,6 +330,7 @@ fn headline(plan: &Plan) -> (String, &'static str) {
         Outcome::TakeOver => (format!("Cilium{from} is taken over in place"), mood),
         Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
         Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
+        Outcome::Install => (format!("Cilium{chart} is installed"), mood),
     }
 }
 
@@ -402,6 +403,9 @@ fn happens(plan: &Plan) -> Vec<String> {
             format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
         }
         Outcome::Resume => "a takeover that was begun is finished".to_owned(),
+        Outcome::Install => {
+            format!("Cilium {chart} is installed, and managed from then on")
+        }
         Outcome::TakeOver | Outcome::Refused => format!(
             "Cilium {from} is taken over in place with chart {} {chart}",
             safe(&plan.chart.name)

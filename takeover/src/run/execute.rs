@@ -95,7 +95,7 @@ pub enum RunError {
     Lock(#[from] LockError),
     /// No plan can be made.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(Box<PlanError>),
     /// The stored plan.
     #[error(transparent)]
     Stored(#[from] StoredError),
@@ -158,9 +158,15 @@ fn messages(refusals: &[Refusal]) -> String {
     refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
 impl RunError {
     /// Whether the answer is no, with nothing written but the namespace and the lock.
-    pub const fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Refused { .. }
@@ -168,8 +174,7 @@ impl RunError {
                 | Self::Stranger { .. }
                 | Self::Consent { .. }
                 | Self::Lock(LockError::Held { .. })
-                | Self::Plan(PlanError::Rights(_))
-        )
+        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
     }
 }
 
@@ -262,18 +267,19 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
             let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
-            let (plan, record) = match stored {
-                Some(stored) => {
-                    rights::check_stored(run, &stored).await?;
-                    let record = record::again(&last.record, revision + 1, &now)
-                        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-                    (stored, record)
+            let (plan, record) = if let Some(mut stored) = stored {
+                let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                stored.fill(&manifest, &*discovery(cluster).await?)?;
+                rights::check_stored(run, &stored).await?;
+                let record = record::again(&last.record, revision + 1, &now)
+                    .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+                (stored, record)
+            } else {
+                let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
+                if let Some(begun) = &begun {
+                    plan.inherit(begun);
                 }
-                None => {
-                    let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
-                    begun.iter().for_each(|begun| plan.inherit(begun));
-                    (plan, record)
-                }
+                (plan, record)
             };
             run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
@@ -386,13 +392,13 @@ fn left(plan: &Plan) -> Vec<String> {
     ]
 }
 
-fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), RunError> {
-    record.set_status(status, description).map_err(|error| StorageError::Field(error).into())
+fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
+    record.set_status(status, description).map_err(StorageError::Field)
 }
 
 /// Nothing is left to do but to say so.
 async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
-    let prepared = lock.keep(prepare(&run.request)).await??;
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.outcome == Outcome::Nothing {
         return Ok(Done { revision, ..Done::default() });
     }
@@ -417,7 +423,7 @@ async fn fresh(
     revision: i64,
     now: &str,
 ) -> Result<(StoredPlan, Record), RunError> {
-    let prepared = lock.keep(prepare(&run.request)).await??;
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
     }

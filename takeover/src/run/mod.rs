@@ -15,6 +15,7 @@ pub mod lock;
 pub(crate) mod record;
 pub mod restore;
 mod rights;
+pub mod status;
 pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};

@@ -2,7 +2,8 @@
 //! strangers'.
 //!
 //! One Secret in ichor's namespace holds the plan, the objects that are written with the hashes
-//! of their states before and after, and the ownership metadata that they had.
+//! of their states before and after, and the ownership metadata that they had. What may be a
+//! credential is not in it: a run that goes on takes it from the record's manifest.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -10,7 +11,7 @@ use std::io::{Read as _, Write as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cilium::object::ObjectRef;
-use cilium::pinned::RECORD_NAMESPACE;
+use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,8 +20,9 @@ use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gate::{Desired, consented, leaves_of};
-use crate::plan::{Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
+use crate::gate::{Desired, Path, consented, is_secret, leaves_of, replace};
+use crate::plan::{HIDDEN, Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
+use crate::rendered::manifest_objects;
 use crate::survey::{read, secrets, text};
 
 /// The Secret's name.
@@ -49,7 +51,7 @@ pub struct StoredPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredObject {
-    /// What is written.
+    /// What is written. What may be a credential is not stored: [`StoredPlan::fill`] puts it back.
     pub desired: Value,
     /// Generated leaves and those of others, which the hashes leave out.
     pub exempt: BTreeSet<String>,
@@ -111,6 +113,32 @@ impl StoredPlan {
         Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects, records }
     }
 
+    /// Puts back what may be a credential, from the manifest of the record of the run that stored
+    /// the plan: nothing else of this program's holds it.
+    ///
+    /// # Errors
+    /// [`StoredError::Content`] names what the manifest does not have.
+    pub fn fill(&mut self, manifest: &str, discovery: &Discovery) -> Result<(), StoredError> {
+        let items = manifest_objects(discovery, manifest, NAMESPACE);
+        for object in &mut self.objects {
+            let hidden = credentials(&object.desired);
+            if hidden.is_empty() {
+                continue;
+            }
+            let from = items.iter().find(|item| is_same(&item.value, &object.desired));
+            let leaves = from.map(|item| leaves_of(&item.value)).unwrap_or_default();
+            for path in hidden {
+                let value = leaves.get(&path).map(|leaf| &leaf.value);
+                if !value.is_some_and(|value| replace(&mut object.desired, &path, value)) {
+                    let name = text(&object.desired, "/metadata/name");
+                    let reason = format!("{path} of {name} is not in the record's manifest");
+                    return Err(StoredError::Content { reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over from the plan of a takeover that was begun whose objects were before it. What it
     /// created was not there.
     pub fn inherit(&mut self, begun: &Self) {
@@ -128,7 +156,11 @@ impl StoredPlan {
     /// [`StoredError`]
     pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
         let wrong = |reason: String| StoredError::Content { reason };
-        let json = serde_json::to_vec(self).map_err(|error| wrong(error.to_string()))?;
+        let mut hidden = self.clone();
+        for object in &mut hidden.objects {
+            hide_credentials(&mut object.desired);
+        }
+        let json = serde_json::to_vec(&hidden).map_err(|error| wrong(error.to_string()))?;
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
         let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
@@ -203,6 +235,18 @@ impl StoredObject {
             .map(|path| (path, String::new()))
             .collect();
         Desired { object: self.desired.clone(), kept: BTreeSet::new(), yielded }
+    }
+}
+
+/// The leaves of an object that may be credentials.
+fn credentials(object: &Value) -> Vec<Path> {
+    let kind = text(object, "/kind");
+    leaves_of(object).into_keys().filter(|path| is_secret(kind, path)).collect()
+}
+
+fn hide_credentials(object: &mut Value) {
+    for path in credentials(object) {
+        replace(object, &path, &HIDDEN.into());
     }
 }
 

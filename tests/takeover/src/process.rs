@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use helm_rs::cluster::{Cluster, Moment};
+use helm_rs::cluster::Moment;
 use plane::{FaultProxy, Match, Paused, Plane, RequestRecord};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -79,10 +79,24 @@ fn read_all(mut pipe: impl std::io::Read) -> String {
 
 /// Whether a request is one of the takeover's writes: no review, and no renewal of the Lease.
 fn counts(request: &RequestRecord) -> bool {
-    request.is_write()
-        && !request.group.ends_with("authorization.k8s.io")
-        && !request.group.ends_with("authentication.k8s.io")
-        && !(request.resource == "leases" && request.verb == "patch")
+    let is_review = ["authorization.k8s.io", "authentication.k8s.io"]
+        .into_iter()
+        .any(|group| request.group.ends_with(group));
+    let is_renewal = request.resource == "leases" && request.verb == "patch";
+    request.is_write() && !is_review && !is_renewal
+}
+
+fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let charts = plane::cilium::chart("1.20.0").expect("the chart");
+    let mut command = Command::new(test_support::place::ichor());
+    command
+        .args(arguments)
+        .env("KUBECONFIG", kubeconfig)
+        .env("ICHOR_CHART_DIR", charts.parent().expect("a folder"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 impl Site {
@@ -101,37 +115,24 @@ impl Site {
         Self { bed, proxy, through, originals, digest }
     }
 
-    fn command(&self, kubeconfig: &Path, arguments: &[&str]) -> Command {
-        let charts = plane::cilium::chart("1.20.0").expect("the chart");
-        let mut command = Command::new(test_support::place::ichor());
-        command
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
-            .env("ICHOR_CHART_DIR", charts.parent().expect("a folder"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
     fn run_arguments(&self) -> Vec<&str> {
         vec!["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &self.digest]
     }
 
     /// Starts `ichor cni run` through the proxy.
     pub fn start(&self) -> Program {
-        let child = self.command(&self.through, &self.run_arguments()).spawn();
+        let child = command(&self.through, &self.run_arguments()).spawn();
         Program { child: child.expect("it starts") }
     }
 
     /// Runs `ichor cni run` to its end, past the proxy.
     pub fn run(&self) -> Output {
-        self.command(&self.bed.plane.kubeconfig(), &self.run_arguments()).output().expect("it runs")
+        command(&self.bed.plane.kubeconfig(), &self.run_arguments()).output().expect("it runs")
     }
 
     /// Runs another command of the program.
     pub fn ichor(&self, arguments: &[&str]) -> Output {
-        self.command(&self.bed.plane.kubeconfig(), arguments).output().expect("it runs")
+        command(&self.bed.plane.kubeconfig(), arguments).output().expect("it runs")
     }
 
     /// Starts the program and kills it at its write number `at`, from 0; the request, or none when

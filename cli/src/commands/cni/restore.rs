@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     plan: PlanFlags,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let work = arguments.plan.work(context)?;
     let plan = arguments
         .plan

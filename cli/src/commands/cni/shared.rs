@@ -97,11 +97,9 @@ impl Work {
         &self.holder
     }
 
-    /// The operator's values as YAML; none when there are none.
-    pub(crate) fn values_text(&self) -> Result<Option<Vec<u8>>, CommandError> {
-        let Some(values) = &self.values else { return Ok(None) };
-        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()));
-        text.map(|text| Some(text.into_bytes())).map_err(CommandError::new)
+    /// The operator's values; none when there are none.
+    pub(crate) fn values(&self) -> Option<&Map> {
+        self.values.as_ref()
     }
 }
 
@@ -142,9 +140,10 @@ impl PlanFlags {
         getrandom::fill(&mut entropy)
             .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
         // Another name for every run, also of one process after the other.
-        let run: String = entropy.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let [a, b, c, d, ..] = entropy;
+        let run = u32::from_be_bytes([a, b, c, d]);
         let host = context.environment.text("HOSTNAME").unwrap_or("ichor");
-        let holder = format!("{host}-{}-{run}", std::process::id());
+        let holder = format!("{host}-{}-{run:08x}", std::process::id());
         let engine = Engine::new(EngineOptions::default());
         Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
     }
@@ -188,7 +187,7 @@ impl PlanFlags {
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
             // A second plan has them from the first.
-            let _ = work.recovered.set(values.clone());
+            drop(work.recovered.set(values.clone()));
         }
         Ok(prepared)
     }
@@ -291,6 +290,9 @@ pub(crate) fn account(done: &Done) -> String {
     ));
     for backup in &records.backups {
         text.push_str(&format!("Backup: Secret ichor-system/{backup}\n"));
+    }
+    for left in &done.left {
+        text.push_str(&format!("Still to do: {left}\n"));
     }
     text
 }

@@ -227,21 +227,18 @@ impl Needs {
                 let of = text(object.value, "/roleRef/kind");
                 let name = text(object.value, "/roleRef/name");
                 let at = if of == "Role" { object.target.namespace.as_str() } else { "" };
-                match roles.get(&(of, at, name)) {
-                    Some(role) => {
-                        let exists = role.action != Action::Create;
-                        self.binding(object, &title, (of, name), role.value, exists);
-                    }
-                    None => {
-                        let kind = Kind::new("rbac.authorization.k8s.io/v1", of);
-                        let Some(resource) = discovery.resource(&kind) else { continue };
-                        let target = Target::new(resource, at, name);
-                        let right = Right::named("get", RBAC, &resource.plural, at, name);
-                        self.plain(part, right, &title);
-                        let role = cluster.get(&target).await.unwrap_or_default();
-                        self.binding(object, &title, (of, name), &role, true);
-                    }
+                if let Some(role) = roles.get(&(of, at, name)) {
+                    let exists = role.action != Action::Create;
+                    self.binding(object, &title, (of, name), role.value, exists);
+                    continue;
                 }
+                let kind = Kind::new("rbac.authorization.k8s.io/v1", of);
+                let Some(resource) = discovery.resource(&kind) else { continue };
+                let target = Target::new(resource, at, name);
+                let right = Right::named("get", RBAC, &resource.plural, at, name);
+                self.plain(part, right, &title);
+                let role = cluster.get(&target).await.unwrap_or_default();
+                self.binding(object, &title, (of, name), &role, true);
             }
         }
     }

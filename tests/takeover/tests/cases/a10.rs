@@ -21,6 +21,8 @@ async fn check(name: &str, bed: &Bed, values: Option<&Map>) {
     let began = Instant::now();
     let admin = bed.plan(values).await;
     assert!(!admin.plan.is_refused(), "{name}: {:?}", admin.plan.refusals);
+    // What was recovered goes with the Job.
+    let values = values.or(admin.recovered.as_ref());
     let before = bed.plan_for(values).await;
     assert!(!before.plan.rights.missing.is_empty(), "the Job may not do anything yet");
     let worker = bed.worker(&admin.needs).await;
@@ -155,7 +157,7 @@ async fn a10_the_charts_roles_are_missing() {
     let bed = prepared("a10-no-roles", "1", move |plane: &Plane| {
         kube_proxy_on(plane);
         let set = "operator.replicas=1,gatewayAPI.enabled=true,ingressController.enabled=true,\
-                   ingressController.loadbalancerMode=dedicated,kubeProxyReplacement=true,k8sServiceHost=localhost,k8sServicePort=7445";
+                   ingressController.service.type=NodePort,kubeProxyReplacement=true,k8sServiceHost=localhost,k8sServicePort=7445";
         let values = values_path("03");
         let more = ["-f", &values, "--set", set];
         helm_install(plane, "cilium", "kube-system", "1.20.0", &more);
@@ -188,6 +190,13 @@ async fn a10_without_a_record() {
         ["-n", "kube-system", "create", "secret", "generic", "cilium-cli-helm-values", &from];
     bed.kubectl(&secret);
     check("the Cilium CLI's values", &bed, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a10_recovered_values() {
+    let Some(bed) = Bed::with_cilium("1.20.0", "01").await else { return };
+    bed.kubectl(&["-n", "kube-system", "delete", "secret", "-l", "owner=helm"]);
+    check("recovered values", &bed, None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,7 +27,7 @@ struct Account {
 
 fn class_of(classes: &Classes, delta: &BTreeSet<Path>) -> Option<&'static str> {
     let is = |named: &Path| delta.iter().any(|path| named.is_above(path));
-    let any = |mut paths: Box<dyn Iterator<Item = &Path> + '_>| paths.any(|path| is(path));
+    let any = |mut paths: Box<dyn Iterator<Item = &Path> + '_>| paths.any(&is);
     if any(Box::new(classes.differences.iter().map(|change| &change.path))) {
         return Some("differences");
     }
