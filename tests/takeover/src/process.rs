@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use helm_rs::cluster::{Cluster, Moment};
+use helm_rs::cluster::Moment;
 use plane::{FaultProxy, Match, Paused, Plane, RequestRecord};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -192,15 +192,20 @@ impl Site {
         normalised(lasting)
     }
 
-    /// What real Helm sees: namespace, release, revision, status of every release.
+    /// What real Helm sees: the namespace of the records, release, revision and status of every
+    /// release of ichor's namespace and of kube-system.
     pub fn helm_list(&self) -> Vec<String> {
-        let list = self.bed.helm(&["list", "-A", "-a", "-o", "json"]);
-        let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
-        let fields = ["namespace", "name", "revision", "status"];
-        let line = |release: &Value| {
-            fields.map(|field| release[field].as_str().unwrap_or_default().to_owned()).join(" ")
-        };
-        list.iter().map(line).collect()
+        let mut all = Vec::new();
+        for namespace in ["ichor-system", "kube-system"] {
+            let list = self.bed.helm(&["list", "-n", namespace, "-a", "-o", "json"]);
+            let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
+            for release in &list {
+                let fields = ["name", "revision", "status"];
+                let fields = fields.map(|field| release[field].as_str().unwrap_or_default());
+                all.push(format!("{namespace} {}", fields.join(" ")));
+            }
+        }
+        all
     }
 }
 

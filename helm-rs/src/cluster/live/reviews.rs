@@ -13,7 +13,10 @@ async fn review<T: serde::de::DeserializeOwned>(
     (kind, plural): (&str, &str),
     spec: Value,
 ) -> Result<T, ClusterError> {
-    let body = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
+    let mut body = json!({ "apiVersion": format!("{group}/v1"), "kind": kind });
+    if !spec.is_null() {
+        body["spec"] = spec;
+    }
     let mut call = Call::new("POST", format!("/apis/{group}/v1/{plural}"))
         .body("application/json", body.to_string());
     call.about.0 = format!("{plural}.{group}");
@@ -98,7 +101,7 @@ pub(super) async fn identity(sender: &Sender) -> Result<Subject, ClusterError> {
         extra: std::collections::BTreeMap<String, Vec<String>>,
     }
     let kind = ("SelfSubjectReview", "selfsubjectreviews");
-    let answer: Answered<Status> = review(sender, "authentication.k8s.io", kind, json!({})).await?;
+    let answer: Answered<Status> = review(sender, "authentication.k8s.io", kind, Value::Null).await?;
     let User { username, groups, extra } = answer.status.user_info;
     Ok(Subject { user: username, groups, extra })
 }
