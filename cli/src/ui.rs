@@ -33,6 +33,7 @@ pub struct Ui {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     colour: bool,
+    result_colour: bool,
     verbose: bool,
     log: Option<(LogFormat, Environment)>,
 }
@@ -44,24 +45,32 @@ pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 impl Ui {
     /// The process's own streams.
     pub fn of_process(environment: &Environment) -> Self {
-        let colour = environment.is_terminal() && environment.variable("NO_COLOR").is_none();
+        let wanted = environment.variable("NO_COLOR").is_none();
+        let colour = environment.is_terminal() && wanted;
         // Locking per write is fine: results arrive in one piece.
-        Self::new(Box::new(io::stdout()), Box::new(io::stderr()), colour)
+        let ui = Self::new(Box::new(io::stdout()), Box::new(io::stderr()), colour);
+        // A result that goes into a file has none, wherever messages go.
+        Self { result_colour: environment.output_is_terminal() && wanted, ..ui }
     }
 
     /// Any streams.
     pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, colour: bool) -> Self {
-        Self { out, err, colour, verbose: false, log: None }
+        Self { out, err, colour, result_colour: colour, verbose: false, log: None }
     }
 
     /// Applies the flags that every command has.
     pub(crate) const fn configure(&mut self, colour: Colour, verbose: bool) {
         match colour {
             Colour::Auto => {}
-            Colour::Always => self.colour = true,
-            Colour::Never => self.colour = false,
+            Colour::Always => (self.colour, self.result_colour) = (true, true),
+            Colour::Never => (self.colour, self.result_colour) = (false, false),
         }
         self.verbose = verbose;
+    }
+
+    /// Whether results may be coloured.
+    pub(crate) const fn has_colour(&self) -> bool {
+        self.result_colour
     }
 
     /// From here on, everything that is no result is a line of a log, progress included.

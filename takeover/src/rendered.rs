@@ -227,6 +227,19 @@ fn objects_by_key(objects: Vec<(Item, bool)>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|(item, _)| (key(&item), item.value)).collect()
 }
 
+/// What a server is for templates.
+pub(crate) fn capabilities(server: &ServerVersion, discovery: &Discovery) -> Capabilities {
+    Capabilities {
+        kube_version: KubeVersion {
+            version: server.git_version.clone(),
+            major: server.major.clone(),
+            minor: server.minor.clone(),
+        },
+        api_versions: discovery.api_versions(),
+        ..Capabilities::default()
+    }
+}
+
 fn once(
     source: &Source<'_>,
     values: &Map,
@@ -249,19 +262,10 @@ fn once(
         account: source.looked_up.clone(),
     }));
     let mut chart = source.chart.clone();
-    let server = source.server;
     let options = Options {
         release_name: source.release.name.to_owned(),
         namespace: source.release.namespace.to_owned(),
-        capabilities: Capabilities {
-            kube_version: KubeVersion {
-                version: server.git_version.clone(),
-                major: server.major.clone(),
-                minor: server.minor.clone(),
-            },
-            api_versions: source.discovery.api_versions(),
-            ..Capabilities::default()
-        },
+        capabilities: capabilities(source.server, source.discovery),
         ..Options::default()
     };
     let mut warnings = Vec::new();

@@ -4,9 +4,8 @@ use clap::Args;
 use takeover::plan::{Outcome, Plan};
 use takeover::run::{Done, LeftOver, RunError};
 
-use super::cni::shared::{
-    ConsentFlags, PlanFlags, Work, account, no, print_plan, run_error,
-};
+use super::cni::report::ReportFlags;
+use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -19,6 +18,7 @@ use crate::output::Output;
         "release before, after a backup that was read back and compared.\n\n",
         "Examples:\n",
         "  ichor adopt --cilium-only --plan\n",
+        "  ichor adopt --cilium-only --plan --report plan.html --report plan.md\n",
         "  ichor adopt --cilium-only --yes\n",
         "  ichor adopt --cilium-only --accept-cilium-diff=sha256:… --yes\n\n",
         "Exit codes:\n",
@@ -40,20 +40,23 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     flags: PlanFlags,
     #[command(flatten)]
+    report: ReportFlags,
+    #[command(flatten)]
     consent: ConsentFlags,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    arguments.report.check()?;
     let work = arguments.flags.work(context)?;
     if let Some(left) = arguments.flags.left_over(&work, context)? {
-        return resume(&arguments, &work, &left, context);
+        return resume(arguments, &work, &left, context);
     }
     let prepared = arguments.flags.plan(&work, context)?;
     let plan = &prepared.plan;
-    print_plan(plan, arguments.output, context)?;
+    arguments.report.show(plan, arguments.output, context)?;
     if arguments.plan {
         let asks = plan.is_refused() || !plan.consent.is_empty();
         return Ok(if asks { Exit::No } else { Exit::Done });
@@ -70,7 +73,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     }
     let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
-    finish(&arguments, &work, result, context)
+    finish(arguments, &work, result, context)
 }
 
 /// Finishes what an earlier run began, by its stored plan.
@@ -86,7 +89,7 @@ fn resume(
         left.revision, left.status, left.records, left.plan.digest
     ))?;
     if arguments.plan {
-        print_plan(&left.plan, arguments.output, context)?;
+        arguments.report.show(&left.plan, arguments.output, context)?;
         return Ok(Exit::No);
     }
     if !arguments.yes {
@@ -161,7 +164,10 @@ pub(crate) fn check_consent(
         && given != plan.digest
     {
         return Err(no(
-            format_args!("the consent is to another plan: {given}, and this one is {}", plan.digest),
+            format_args!(
+                "the consent is to another plan: {given}, and this one is {}",
+                plan.digest
+            ),
             "look at the plan again; something changed in between",
         ));
     }

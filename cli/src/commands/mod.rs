@@ -148,7 +148,7 @@ fn dispatch(
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
         #[cfg(feature = "network")]
-        Command::Adopt(arguments) => adopt::run(*arguments, &mut context),
+        Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
         #[cfg(feature = "network")]
         Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),

@@ -33,13 +33,7 @@ impl Right {
     }
 
     /// A verb on one object.
-    pub fn named(
-        verb: &str,
-        group: &str,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Self {
+    pub fn named(verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
             group: group.to_owned(),

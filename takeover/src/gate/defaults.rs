@@ -25,7 +25,7 @@ pub fn pod_template(kind: &str) -> Option<&'static [&'static str]> {
 
 /// Whether a live leaf has the value that the server puts there by default. `desired` is what the
 /// chart says of the object.
-pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -> bool {
+pub(super) fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -> bool {
     let kind = desired.get("kind").and_then(Value::as_str).unwrap_or_default();
     let keys = path.keys();
     if value.as_object().is_some_and(serde_json::Map::is_empty) {
@@ -51,7 +51,10 @@ pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -
         ("DaemonSet" | "StatefulSet" | "Deployment", ["spec", "revisionHistoryLimit"]) => {
             *value == 10
         }
-        ("Deployment" | "StatefulSet" | "ReplicaSet", ["spec", "replicas"]) => *value == 1,
+        ("Deployment" | "StatefulSet" | "ReplicaSet", ["spec", "replicas"])
+        | ("DaemonSet", ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) => {
+            *value == 1
+        }
         ("Deployment", ["spec", "progressDeadlineSeconds"]) => *value == 600,
         ("Deployment", ["spec", "strategy", "type"]) => value == "RollingUpdate",
         ("Deployment", ["spec", "strategy", "rollingUpdate", "maxSurge" | "maxUnavailable"]) => {
@@ -60,14 +63,14 @@ pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -
         ("DaemonSet" | "StatefulSet", ["spec", "updateStrategy", "type"]) => {
             value == "RollingUpdate"
         }
-        ("DaemonSet", ["spec", "updateStrategy", "rollingUpdate", "maxSurge"]) => *value == 0,
-        ("DaemonSet", ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) => *value == 1,
-        ("StatefulSet", ["spec", "updateStrategy", "rollingUpdate", "partition"]) => *value == 0,
+        ("DaemonSet", ["spec", "updateStrategy", "rollingUpdate", "maxSurge"])
+        | ("StatefulSet", ["spec", "updateStrategy", "rollingUpdate", "partition"]) => *value == 0,
         ("StatefulSet", ["spec", "podManagementPolicy"]) => value == "OrderedReady",
         ("StatefulSet", ["spec", "persistentVolumeClaimRetentionPolicy", _]) => value == "Retain",
         ("Job", ["spec", rest @ ..]) => in_job(rest, value),
         ("CronJob", ["spec", "concurrencyPolicy"]) => value == "Allow",
-        ("CronJob", ["spec", "failedJobsHistoryLimit"]) => *value == 1,
+        ("CronJob", ["spec", "failedJobsHistoryLimit"])
+        | ("HorizontalPodAutoscaler", ["spec", "minReplicas"]) => *value == 1,
         ("CronJob", ["spec", "successfulJobsHistoryLimit"]) => *value == 3,
         ("CronJob", ["spec", "suspend"]) => *value == false,
         ("Service", ["spec", rest @ ..]) => in_service(object, path, rest, value),
@@ -93,7 +96,11 @@ pub fn is_default(desired: &Value, object: &Value, path: &Path, value: &Value) -
             ["spec", "matchResources", "matchPolicy"],
         ) => value == "Equivalent",
         ("CustomResourceDefinition", ["spec", "conversion", "strategy"]) => value == "None",
-        ("HorizontalPodAutoscaler", ["spec", "minReplicas"]) => *value == 1,
+        ("APIService", ["spec", "service", "port"])
+        | (
+            "CustomResourceDefinition",
+            ["spec", "conversion", "webhook", "clientConfig", "service", "port"],
+        ) => *value == 443,
         ("PersistentVolumeClaim", ["spec", "volumeMode"]) => value == "Filesystem",
         ("NetworkPolicy", ["spec", "policyTypes"]) => {
             let egress = object.pointer("/spec/egress").is_some();
@@ -128,28 +135,28 @@ fn is_empty_struct(kind: &str, keys: &[&str]) -> bool {
                 ]
         );
     }
-    match (kind, keys) {
+    matches!(
+        (kind, keys),
         ("CronJob", ["spec", "jobTemplate", "metadata"])
-        | ("NetworkPolicy", ["spec", "podSelector"])
-        | ("PersistentVolumeClaim", ["spec", "resources"])
-        | (
-            "IngressClass" | "Lease" | "LimitRange" | "PodDisruptionBudget" | "ResourceQuota",
-            ["spec"],
-        ) => true,
-        (
-            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
-            ["webhooks", "[]", "namespaceSelector" | "objectSelector"],
-        )
-        | (
-            "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy",
-            ["spec", "matchConstraints", "namespaceSelector" | "objectSelector"],
-        )
-        | (
-            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
-            ["spec", "matchResources", "namespaceSelector" | "objectSelector"],
-        ) => true,
-        _ => false,
-    }
+            | ("NetworkPolicy", ["spec", "podSelector"])
+            | ("PersistentVolumeClaim", ["spec", "resources"])
+            | (
+                "IngressClass" | "Lease" | "LimitRange" | "PodDisruptionBudget" | "ResourceQuota",
+                ["spec"],
+            )
+            | (
+                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+                ["webhooks", "[]", "namespaceSelector" | "objectSelector"],
+            )
+            | (
+                "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy",
+                ["spec", "matchConstraints", "namespaceSelector" | "objectSelector"],
+            )
+            | (
+                "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding",
+                ["spec", "matchResources", "namespaceSelector" | "objectSelector"],
+            )
+    )
 }
 
 /// What the chart has above a place; none when it does not name that.

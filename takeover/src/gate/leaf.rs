@@ -44,7 +44,7 @@ pub struct Leaf {
 
 /// The key below a list under which the order of its items stands: it counts, as in the variables
 /// of a container, and a patch may change it alone.
-pub const ORDER: &str = "(order)";
+pub(super) const ORDER: &str = "(order)";
 
 /// All leaves of an object, by place.
 pub type Leaves = BTreeMap<Path, Leaf>;
@@ -285,8 +285,7 @@ fn item_keys(items: &[Value], merge_key: &str) -> Option<Vec<Vec<(String, String
                 let mut keys = vec![(merge_key.to_owned(), plain_text(item.get(merge_key)?))];
                 for name in names {
                     let default = if *name == "protocol" { "TCP" } else { "" };
-                    let text =
-                        item.get(*name).map_or_else(|| default.to_owned(), |v| plain_text(v));
+                    let text = item.get(*name).map_or_else(|| default.to_owned(), plain_text);
                     keys.push(((*name).to_owned(), text));
                 }
                 Some(keys)

@@ -141,8 +141,8 @@ pub fn desired(wanted: &Wanted, live: &Value) -> Desired {
             }
             continue;
         }
-        let owner = others::by_manager(leaf)
-            .or_else(|| others::by_place(kind, live, &path).map(str::to_owned));
+        let owner =
+            others::by_manager(leaf).or_else(|| others::owner(kind, live, &path, Some(leaf)));
         if let Some(owner) = owner
             && leaf::replace(&mut object, &path, &leaf.value)
         {
@@ -229,11 +229,11 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
             };
             if is_ownership(path) {
                 classes.ownership.push(change);
-            } else if let Some(owner) = others::by_place(kind, live, path)
+            } else if let Some(owner) = others::owner(kind, live, path, old)
                 && !named.contains_key(path)
             {
                 // What the server counts up on its own, as it does on any write.
-                classes.others.push((path.clone(), owner.to_owned()));
+                classes.others.push((path.clone(), owner));
             } else {
                 classes.differences.push(change);
             }
@@ -243,8 +243,8 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
         if named.contains_key(path) || path.is_order() {
             continue;
         }
-        if let Some(owner) = others::by_place(kind, live, path) {
-            classes.others.push((path.clone(), owner.to_owned()));
+        if let Some(owner) = others::owner(kind, live, path, Some(old)) {
+            classes.others.push((path.clone(), owner));
         } else if defaults::is_default(&desired.object, live, path, &old.value) {
             classes.defaults.push(path.clone());
         } else if let Some(owner) = others::by_manager(old) {

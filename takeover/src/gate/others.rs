@@ -32,6 +32,17 @@ const ANNOTATIONS: [(&str, &str); 5] = [
     ("pv.kubernetes.io/bind-completed", "kube-controller-manager"),
 ];
 
+/// Kinds whose `caBundle` says whom the API server trusts; whoever issues the certificate sets it.
+const TRUSTING: [&str; 4] = [
+    "APIService",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Who sets a `caBundle` when nobody is named.
+const CA_INJECTOR: &str = "a CA injector";
+
 /// Labels that the server puts on a Job and its pods.
 const JOB_LABELS: [&str; 4] = [
     "controller-uid",
@@ -49,28 +60,28 @@ pub fn is_controller(name: &str) -> bool {
 }
 
 /// Whether only controllers set this leaf.
-pub fn by_manager(leaf: &Leaf) -> Option<String> {
+pub(super) fn by_manager(leaf: &Leaf) -> Option<String> {
     let first = leaf.managers.first()?;
     leaf.managers.iter().all(|manager| is_controller(&manager.name)).then(|| first.name.clone())
 }
 
 /// Who owns a leaf by what it is; none when it may be anybody's.
-pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str> {
+pub(super) fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str> {
     let keys = path.keys();
     if let [.., "annotations", key] = keys.as_slice()
         && let Some((_, owner)) = ANNOTATIONS.iter().find(|(known, _)| known == key)
     {
         return Some(owner);
     }
-    if path.last_key() == "caBundle" {
-        return Some("a CA injector");
+    if path.last_key() == "caBundle" && TRUSTING.contains(&kind) {
+        return Some(CA_INJECTOR);
     }
     match (kind, keys.as_slice()) {
         (
             "Service",
-            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..],
-        )
-        | ("Service", ["spec", "ports", "[]", "nodePort"]) => Some("kube-apiserver"),
+            ["spec", "clusterIP" | "clusterIPs" | "ipFamilies" | "healthCheckNodePort", ..]
+            | ["spec", "ports", "[]", "nodePort"],
+        ) => Some("kube-apiserver"),
         ("ServiceAccount", ["secrets", ..]) => Some("kube-controller-manager"),
         ("ClusterRole", ["rules", ..]) if object.get("aggregationRule").is_some() => {
             Some("kube-controller-manager")
@@ -82,8 +93,20 @@ pub fn by_place(kind: &str, object: &Value, path: &Path) -> Option<&'static str>
     }
 }
 
+/// Who owns a leaf by what it is, with the manager's name where any program may.
+pub(super) fn owner(
+    kind: &str,
+    object: &Value,
+    path: &Path,
+    leaf: Option<&Leaf>,
+) -> Option<String> {
+    let owner = by_place(kind, object, path)?;
+    let manager = leaf.and_then(|leaf| leaf.managers.first()).filter(|_| owner == CA_INJECTOR);
+    Some(manager.map_or_else(|| owner.to_owned(), |manager| manager.name.clone()))
+}
+
 /// Leaves that say nothing about what an object is meant to be. (Takeover rules, section 3.)
-pub fn is_left_out(path: &Path) -> bool {
+pub(super) fn is_left_out(path: &Path) -> bool {
     match path.keys().as_slice() {
         ["apiVersion" | "kind" | "status", ..]
         | [

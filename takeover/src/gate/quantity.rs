@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::leaf::Path;
 
 /// Whether two values of a leaf are the same setting.
-pub fn same(path: &Path, one: &Value, other: &Value) -> bool {
+pub(super) fn same(path: &Path, one: &Value, other: &Value) -> bool {
     if equal(one, other) {
         return true;
     }

@@ -6,7 +6,7 @@ use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 
 use super::make::refusal;
 use super::preconditions::Settled;
-use super::{Consent, MAX_SECRET, Plan, Refusal, Size};
+use super::{Consent, MAX_SECRET, Outcome, Plan, Refusal, Size};
 use crate::rendered::Rendered;
 
 /// Forecasts the Secrets' sizes, and refuses what does not fit.
@@ -52,7 +52,11 @@ pub(super) fn sizes(plan: &mut Plan, settled: &Settled, rendered: &Rendered) {
 
 pub(super) fn consent(plan: &mut Plan) {
     let figures = plan.figures();
-    if !plan.gate_is_empty() {
+    // Where nothing runs, all that is created is the installation itself.
+    let installs = plan.outcome == Outcome::Install;
+    let is_asked =
+        if installs { figures.differences + figures.residue > 0 } else { !plan.gate_is_empty() };
+    if is_asked {
         let mut why = Vec::new();
         for (count, what) in [
             (figures.differences, "leaves would change"),

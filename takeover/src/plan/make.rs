@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::asks::{consent, sizes};
 use super::cause::{self, Causes, object_key};
-use super::preconditions::{Settled, preconditions};
+use super::origin::leaves_no_values;
+use super::preconditions::{Settled, preconditions, settle};
+use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
@@ -27,6 +29,7 @@ use super::{
     hash_leaves,
 };
 use crate::gate::{self, Desired};
+use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
@@ -70,6 +73,8 @@ pub struct Prepared {
     pub rendered: Option<Rendered>,
     /// The user's values with the owned keys decided.
     pub values: Map,
+    /// The user's values where they were recovered from what runs.
+    pub recovered: Option<Map>,
     /// Objects in the order of writing, hooks left out.
     pub objects: Vec<PreparedObject>,
     /// The rights that it takes.
@@ -141,7 +146,8 @@ pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal 
 /// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
-    let survey = match survey(&*request.cluster).await {
+    // Steps are on the heap, since whoever awaits a plan would carry all of them.
+    let survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
             let mut needs = Needs::default();
@@ -160,21 +166,37 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         ..Plan::default()
     };
     let key = Key(survey.cluster_id.clone());
-    let facts = preconditions(request, &survey, &mut plan);
-    let Some(facts) =
-        facts.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
+    let checked = preconditions(request, &survey, &mut plan);
+    let mut recovered = None;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && !checked.installs
+        && leaves_no_values(request, &checked.provenance)
+    {
+        let is_upgrade = checked.step != Step::Same;
+        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+    }
+    let values = recovered.as_ref().map(|(values, _)| values.clone());
+    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let Some(settled) =
+        settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
+        if plan.is_refused() {
+            plan.outcome = Outcome::Refused;
+        }
         return Ok(Prepared {
             plan,
             key,
             survey,
             rendered: None,
             values: Map::new(),
+            recovered: values,
             objects: Vec::new(),
             needs: Needs::default(),
         });
     };
-    gated(request, survey, plan, key, facts).await
+    let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
+    prepared.recovered = values;
+    Ok(prepared)
 }
 
 /// The second half: rendering, gate, rights, digest.
@@ -288,6 +310,7 @@ async fn gated(
             after,
         });
     }
+    talos_inventory(request, &survey, &mut plan, &prepared).await;
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
@@ -298,7 +321,10 @@ async fn gated(
     plan.rights =
         rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
     plan.refusals.extend(plan.rights.refusal());
-    consent(&mut plan);
+    // Where nothing is done, nothing is asked.
+    if plan.outcome != Outcome::Nothing {
+        consent(&mut plan);
+    }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
     let canonical = json!({
@@ -323,7 +349,16 @@ async fn gated(
         plan.outcome = Outcome::Refused;
     }
     let values = settled.effective;
-    Ok(Prepared { plan, key, survey, rendered: Some(rendered), values, objects: prepared, needs })
+    Ok(Prepared {
+        plan,
+        key,
+        survey,
+        rendered: Some(rendered),
+        values,
+        recovered: None,
+        objects: prepared,
+        needs,
+    })
 }
 
 /// The rights that a plan takes, from its first request to the last.
@@ -355,6 +390,26 @@ async fn needs(
     needs
 }
 
+/// What Talos' inventory lists. It decides nothing, so that a failure is only told.
+async fn talos_inventory(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &mut Plan,
+    objects: &[PreparedObject],
+) {
+    if !survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        return;
+    }
+    match inventory::look(&*request.cluster, objects).await {
+        Ok(about) => plan.talos_inventory = Some(about),
+        Err(error) => plan.unchecked.push(format!(
+            "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
+            inventory::INVENTORY_NAMESPACE,
+            inventory::INVENTORY_NAME
+        )),
+    }
+}
+
 /// A created object's content, without what is generated.
 fn creation_hash(key: &Key, object: &RenderedObject) -> String {
     let mut leaves = gate::leaves_of(&object.wanted.object);
@@ -372,10 +427,10 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
         causes.foreign = cause::index(items.iter().map(|item| &item.value));
         // Only where the user said something else than ichor wants do owned keys change anything.
-        if !plan.values.overridden.is_empty() || !plan.values.changes.is_empty() {
-            if let Ok(objects) = rendered::plain_objects(source, &release.config) {
-                causes.user = cause::index(objects.iter());
-            }
+        if (!plan.values.overridden.is_empty() || !plan.values.changes.is_empty())
+            && let Ok(objects) = rendered::plain_objects(source, &release.config)
+        {
+            causes.user = cause::index(objects.iter());
         }
     } else if !plan.values.changes.is_empty()
         && let Ok(objects) = rendered::plain_objects(source, &settled.user)

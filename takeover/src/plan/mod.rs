@@ -10,6 +10,7 @@ mod digest;
 mod make;
 mod origin;
 mod preconditions;
+mod recovery;
 mod restart;
 pub(crate) mod rights;
 mod state;
@@ -19,13 +20,16 @@ use cilium::object::ObjectRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::inventory::InventoryAbout;
+
 pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
 pub use helm_rs::release::redact::HIDDEN;
 pub use make::{PlanError, Prepared, PreparedObject, Request, prepare};
 pub(crate) use origin::find_record;
+pub use recovery::{RecoveredAbout, UnexplainedAbout};
 pub use rights::{Missing, Need, Needs, Part, Rights, WhoWrites};
-pub use text::to_text;
+pub use text::{Look, to_terminal, to_text};
 
 /// The form of a plan's JSON.
 pub const SCHEMA_VERSION: &str = "ichor.maesh.dev/cni-plan/v1";
@@ -62,6 +66,9 @@ pub struct Plan {
     pub sizes: Vec<Size>,
     /// Rights of the one who writes.
     pub rights: Rights,
+    /// What Talos' inventory lists of it; none where no node runs Talos.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub talos_inventory: Option<InventoryAbout>,
     /// What was not checked, and why.
     pub unchecked: Vec<String>,
 }
@@ -81,6 +88,8 @@ pub enum Outcome {
     Upgrade,
     /// An earlier takeover is finished.
     Resume,
+    /// There is no CNI: Cilium is installed, and managed from then on.
+    Install,
 }
 
 /// What was found on the cluster.
@@ -123,6 +132,9 @@ pub struct ChartAbout {
 pub struct ValuesAbout {
     /// As a sentence.
     pub source: String,
+    /// How good they are when they were recovered from what runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<RecoveredAbout>,
     /// Owned keys that change on the running data plane.
     pub changes: Vec<OwnedChange>,
     /// Owned keys under which the user's values say something else.

@@ -6,7 +6,7 @@ use goyaml::Map;
 use serde_json::Value;
 
 use super::make::Request;
-use super::{ObjectAbout, RecordAbout, ValuesAbout};
+use super::{ObjectAbout, RecordAbout, RecoveredAbout, ValuesAbout};
 use crate::survey::{Survey, text};
 
 pub(super) fn tell(provenance: &Provenance) -> String {
@@ -50,8 +50,14 @@ pub(super) fn tell(provenance: &Provenance) -> String {
 pub(super) fn user_values(
     request: &Request<'_>,
     provenance: &Provenance,
+    recovered: Option<(Map, RecoveredAbout)>,
     about: &mut ValuesAbout,
 ) -> Map {
+    if let Some((values, recovered)) = recovered {
+        about.source = recovered.tell();
+        about.recovered = Some(recovered);
+        return values;
+    }
     let (values, source) = match (&provenance.source, request.values) {
         (Origin::Release(release), given) => {
             let given =
@@ -62,7 +68,7 @@ pub(super) fn user_values(
             );
             (release.config.clone(), source)
         }
-        (_, Some(values)) => (values.clone(), "the file of --cilium-values".to_owned()),
+        (_, Some(values)) => (values.clone(), "the operator's file (--cilium-values)".to_owned()),
         (Origin::NoRecord { cli: Some(cli) }, None) => {
             (cli.values.clone(), "the Cilium CLI's Secret".to_owned())
         }
@@ -75,6 +81,11 @@ pub(super) fn user_values(
     };
     about.source = source;
     values
+}
+
+/// Whether nobody says what the values are, so that they are recovered from what runs.
+pub(super) fn leaves_no_values(request: &Request<'_>, provenance: &Provenance) -> bool {
+    request.values.is_none() && matches!(provenance.source, Origin::NoRecord { cli: None })
 }
 
 fn own_values(provenance: &Provenance) -> Map {

@@ -1,7 +1,7 @@
 //! What must hold before the chart is rendered.
 
 use cilium::detect;
-use cilium::kube_proxy;
+use cilium::kube_proxy::{self, Replacement};
 use cilium::owned::{self, Facts, Live};
 use cilium::provenance::{self, Evidence, Provenance, Source as Origin};
 use cilium::values;
@@ -12,13 +12,21 @@ use serde_json::Value;
 
 use super::make::{Request, refusal};
 use super::origin::{records, tell, user_values};
-use super::{Found, Outcome, OwnedChange, Plan, Refusal};
+use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal};
 use crate::survey::Survey;
 
-/// What the preconditions leave for the gate.
-pub(super) struct Settled {
+/// What the preconditions found.
+pub(super) struct Checked {
     pub(super) provenance: Provenance,
     pub(super) facts: Facts,
+    pub(super) step: Step,
+    /// There is no CNI, so that Cilium is installed.
+    pub(super) installs: bool,
+}
+
+/// What is settled before the gate.
+pub(super) struct Settled {
+    pub(super) provenance: Provenance,
     pub(super) user: Map,
     pub(super) effective: Map,
     pub(super) step: Step,
@@ -29,7 +37,7 @@ pub(super) fn preconditions(
     request: &Request<'_>,
     survey: &Survey,
     plan: &mut Plan,
-) -> Option<Settled> {
+) -> Option<Checked> {
     let detected = &survey.detected;
     plan.found = Found {
         kubernetes: survey.server.git_version.clone(),
@@ -47,14 +55,7 @@ pub(super) fn preconditions(
                 format!("the CNI is left alone, as --cni-unmanaged says: {}", names.join(", "));
             return None;
         }
-        Ok(detect::Outcome::Install) => {
-            plan.refusals.push(refusal(
-                "NoCni",
-                "there is no CNI here, so that there is nothing to take over: install Cilium with \
-                 `ichor release install cilium cilium --namespace kube-system`",
-            ));
-            return None;
-        }
+        Ok(detect::Outcome::Install) => return installation(request, survey, plan),
         Err(error) => {
             plan.refusals.push(refusal("Cni", error));
             return None;
@@ -101,10 +102,7 @@ pub(super) fn preconditions(
     });
     let pinned = &request.pinned.version;
     let step = version::live(Some(&agent.image), recorded.as_deref())
-        .map(|live| {
-            plan.found.version = live.to_string();
-            live
-        })
+        .inspect(|live| plan.found.version = live.to_string())
         .and_then(|live| version::step(&live, pinned))
         .map_err(|error| plan.refusals.push(refusal("Version", error)))
         .ok();
@@ -128,8 +126,58 @@ pub(super) fn preconditions(
         }
     };
     plan.refusals.extend(health(survey));
-    let (provenance, step, facts) = (provenance?, step?, facts?);
-    let user = user_values(request, &provenance, &mut plan.values);
+    Some(Checked { provenance: provenance?, facts: facts?, step: step?, installs: false })
+}
+
+/// There is no CNI: Cilium is installed first, and managed from then on.
+fn installation(request: &Request<'_>, survey: &Survey, plan: &mut Plan) -> Option<Checked> {
+    let evidence = Evidence {
+        live: &[],
+        secrets: &survey.secrets,
+        config_maps: &survey.config_maps,
+        now: request.clock.now().as_second(),
+    };
+    let provenance = provenance::provenance(&evidence)
+        .map_err(|error| plan.refusals.push(refusal("Provenance", error_chain(&error))))
+        .ok()?;
+    if let Origin::Release(release) = &provenance.source {
+        let history = &release.history;
+        plan.refusals.push(refusal(
+            "Provenance",
+            format!(
+                "there is no CNI, and yet a record of Cilium: Helm release {}, records in \
+                 namespace {}; bring that release to run with the tool that installed it, or \
+                 uninstall it, then try again",
+                history.release, history.storage_namespace
+            ),
+        ));
+    }
+    if let Err(error) =
+        version::check_kubernetes(&survey.server.git_version, &request.pinned.version)
+    {
+        plan.refusals.push(refusal("Kubernetes", error));
+    }
+    // What the cluster has decides: with a kube-proxy Cilium leaves Services to it.
+    let (state, replacement) = match survey.detected.kube_proxy {
+        Some(_) => (kube_proxy::KubeProxy::Enabled, Replacement::Off),
+        None => (kube_proxy::KubeProxy::Replaced, Replacement::On),
+    };
+    plan.found.kube_proxy = state.to_string();
+    "nothing: there is no CNI, and no node is Ready".clone_into(&mut plan.found.provenance);
+    let facts = Facts::bootstrap(Some(replacement), survey.detected.runs_talos());
+    Some(Checked { provenance, facts, step: Step::Same, installs: true })
+}
+
+/// Settles the values and what comes of the plan. `recovered` are values that were recovered from
+/// what runs, where nobody says what they are.
+pub(super) fn settle(
+    request: &Request<'_>,
+    checked: Checked,
+    recovered: Option<(Map, RecoveredAbout)>,
+    plan: &mut Plan,
+) -> Option<Settled> {
+    let Checked { provenance, facts, step, installs } = checked;
+    let user = user_values(request, &provenance, recovered, &mut plan.values);
     let effective = match values::effective(&user, &facts) {
         Ok(effective) => effective,
         Err(error) => {
@@ -158,10 +206,13 @@ pub(super) fn preconditions(
         .collect();
     plan.outcome =
         if matches!(step, Step::Upgrade { .. }) { Outcome::Upgrade } else { Outcome::TakeOver };
+    if installs {
+        plan.outcome = Outcome::Install;
+    }
     if matches!(provenance.source, Origin::Own) {
         plan.outcome = own_outcome(&provenance);
     }
-    Some(Settled { provenance, facts, user, effective: effective.values, step })
+    Some(Settled { provenance, user, effective: effective.values, step })
 }
 
 /// What is left to do when there are only ichor's own records.

@@ -73,7 +73,7 @@ pub(super) async fn state(
         if object.is_hook {
             state.computed = Computed::Unchanged;
         } else if created_namespaces.contains(&object.item.target.namespace) {
-            state.why = "its namespace is created by the same plan".to_owned();
+            "its namespace is created by the same plan".clone_into(&mut state.why);
         } else {
             let options = dry_run();
             match cluster.create(&object.item.target, &object.item.value, &options).await {

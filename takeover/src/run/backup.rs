@@ -184,8 +184,14 @@ fn hash(about: &BackedUp, data: &BTreeMap<String, Vec<u8>>) -> String {
     let data: BTreeMap<&String, String> =
         data.iter().map(|(key, bytes)| (key, crate::plan::sha256(bytes))).collect();
     let all = json!([
-        about.kind, about.namespace, about.name, about.labels, about.annotations,
-        about.secret_type, about.immutable, data,
+        about.kind,
+        about.namespace,
+        about.name,
+        about.labels,
+        about.annotations,
+        about.secret_type,
+        about.immutable,
+        data,
     ]);
     crate::plan::sha256(all.to_string().as_bytes())
 }
@@ -375,8 +381,7 @@ async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, Bac
     let options =
         WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
     for number in 1..=TRIES {
-        let name =
-            if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
+        let name = if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
         let target = Target::new(&secrets(), RECORD_NAMESPACE, &name);
         let secret = json!({
             "apiVersion": "v1",

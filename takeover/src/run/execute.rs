@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
 use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
 use helm_rs::release::{Record, Status};
 use serde_json::json;
 
+use super::Fenced;
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, Lock, LockError};
-use super::{record, rights};
 use super::stored::{StoredError, StoredObject, StoredPlan};
-use super::Fenced;
+use super::{record, rights};
 use crate::gate;
 use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
 use crate::survey::{builtin, read, text};
@@ -97,7 +95,7 @@ pub enum RunError {
     Lock(#[from] LockError),
     /// No plan can be made.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(Box<PlanError>),
     /// The stored plan.
     #[error(transparent)]
     Stored(#[from] StoredError),
@@ -160,9 +158,15 @@ fn messages(refusals: &[Refusal]) -> String {
     refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
 impl RunError {
     /// Whether the answer is no, with nothing written but the namespace and the lock.
-    pub const fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Refused { .. }
@@ -170,8 +174,7 @@ impl RunError {
                 | Self::Stranger { .. }
                 | Self::Consent { .. }
                 | Self::Lock(LockError::Held { .. })
-                | Self::Plan(PlanError::Rights(_))
-        )
+        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
     }
 }
 
@@ -257,25 +260,26 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     let now = clock.now().to_string();
     let mut done = Done::default();
     let (stored, mut record) = match last {
-        Some((_, revision, Status::Deployed)) => return deployed(run, lock, cluster, stored, revision).await,
+        Some((_, revision, Status::Deployed)) => {
+            return deployed(run, lock, cluster, stored, revision).await;
+        }
         Some((mut last, revision, status)) => {
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
             let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
-            let (plan, record) = match stored {
-                Some(mut stored) => {
-                    let manifest = last.record.manifest().map_err(StorageError::Field)?;
-                    stored.fill(&manifest, &*discovery(cluster).await?)?;
-                    rights::check_stored(run, &stored).await?;
-                    let record = record::again(&last.record, revision + 1, &now)
-                        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-                    (stored, record)
+            let (plan, record) = if let Some(mut stored) = stored {
+                let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                stored.fill(&manifest, &*discovery(cluster).await?)?;
+                rights::check_stored(run, &stored).await?;
+                let record = record::again(&last.record, revision + 1, &now)
+                    .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+                (stored, record)
+            } else {
+                let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
+                if let Some(begun) = &begun {
+                    plan.inherit(begun);
                 }
-                None => {
-                    let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
-                    begun.iter().for_each(|begun| plan.inherit(begun));
-                    (plan, record)
-                }
+                (plan, record)
             };
             run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
@@ -388,13 +392,13 @@ fn left(plan: &Plan) -> Vec<String> {
     ]
 }
 
-fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), RunError> {
-    record.set_status(status, description).map_err(|error| StorageError::Field(error).into())
+fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
+    record.set_status(status, description).map_err(StorageError::Field)
 }
 
 /// Nothing is left to do but to say so.
 async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
-    let prepared = lock.keep(prepare(&run.request)).await??;
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.outcome == Outcome::Nothing {
         return Ok(Done { revision, ..Done::default() });
     }
@@ -403,9 +407,10 @@ async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Don
     } else {
         vec![Refusal {
             reason: "Unknown".to_owned(),
-            message: "ichor's record is deployed, but a foreign release holds this Cilium too, and \
+            message:
+                "ichor's record is deployed, but a foreign release holds this Cilium too, and \
                       no stored plan tells how that came: remove the record that is not in use"
-                .to_owned(),
+                    .to_owned(),
         }]
     };
     Err(RunError::Refused { refusals })
@@ -418,7 +423,7 @@ async fn fresh(
     revision: i64,
     now: &str,
 ) -> Result<(StoredPlan, Record), RunError> {
-    let prepared = lock.keep(prepare(&run.request)).await??;
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
     }
@@ -516,7 +521,8 @@ async fn write(
     item: &Item,
 ) -> Result<Written, RunError> {
     let title = item.target.to_string();
-    let failed = |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
+    let failed =
+        |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
     let changed = || RunError::Changed { object: title.clone() };
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
@@ -558,4 +564,3 @@ async fn write(
     }
     Err(changed())
 }
-

@@ -126,7 +126,9 @@ impl Cluster for Fenced<'_> {
         patch: &'a Patch,
         options: &'a WriteOptions,
     ) -> Reply<'a, Value> {
-        Box::pin(async move { self.write(later(|| self.inner.patch(target, patch, options))).await })
+        Box::pin(
+            async move { self.write(later(|| self.inner.patch(target, patch, options))).await },
+        )
     }
 
     fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {

@@ -138,8 +138,7 @@ impl Lock<'_> {
             Err(error) if error.is_not_found() => {
                 let lease = self.lease(None);
                 let moment = self.moment();
-                let created =
-                    self.cluster.create(&self.target(), &lease, &Self::options()).await;
+                let created = self.cluster.create(&self.target(), &lease, &Self::options()).await;
                 return match created {
                     Ok(lease) => {
                         self.hold(&lease, moment).await;

@@ -14,10 +14,10 @@ mod left_over;
 pub mod lock;
 pub(crate) mod record;
 pub mod restore;
-pub mod status;
 mod rights;
+pub mod status;
 pub mod stored;
 
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
-pub use left_over::{LeftOver, left_over};
+pub use left_over::{LeftOver, LeftOverError, left_over};

@@ -50,11 +50,13 @@ pub(crate) fn again(last: &Record, revision: i64, now: &str) -> Result<Record, s
     let mut object = RawObject::parse(&last.to_json())?;
     object.set("version", revision.to_string(), RELEASE_FIELDS)?;
     let mut info: RawObject = object.read("info")?.unwrap_or_default();
-    info.set("last_deployed", serde_json::Value::from(now).to_string(), helm_rs::release::INFO_FIELDS)?;
+    info.set(
+        "last_deployed",
+        serde_json::Value::from(now).to_string(),
+        helm_rs::release::INFO_FIELDS,
+    )?;
     object.set("info", info.to_json(), RELEASE_FIELDS)?;
     let mut record = Record::from_json(&object.to_json())?;
-    record
-        .set_status(&Status::PendingInstall, UNDER_WAY)
-        .map_err(|error| error.source)?;
+    record.set_status(&Status::PendingInstall, UNDER_WAY).map_err(|error| error.source)?;
     Ok(record)
 }

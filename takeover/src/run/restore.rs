@@ -12,10 +12,10 @@ use helm_rs::cluster::{
 };
 use serde_json::{Map, Value, json};
 
+use super::Fenced;
 use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, live, retire};
 use super::lock::{LockError, acquire};
 use super::stored::{StoredError, StoredPlan};
-use super::Fenced;
 use crate::gate;
 use crate::plan::{Key, ObjectAbout, RecordAbout, hash_leaves, sha256};
 use crate::survey::{config_maps, read, secrets, text};
@@ -159,10 +159,8 @@ fn retired<'b>(
 }
 
 async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
-    let discovery = cluster
-        .discovery(false)
-        .await
-        .map_err(failed("read what the server serves"))?;
+    let discovery =
+        cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
     let stored = StoredPlan::read(cluster).await?;
     let backups = backups(cluster).await?;
     let mut plan = RestorePlan::default();
@@ -177,7 +175,8 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         labels: format!("owner=helm,name={RELEASE}"),
         ..ListQuery::default()
     };
-    let own = list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
+    let own =
+        list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
     plan.own = own.items.iter().map(own_record).collect();
     plan.own.sort_by_key(|record| record.revision);
     for backup in &backups {
@@ -274,10 +273,7 @@ async fn talos_cluster(
     let page = list_all(cluster, resource, &ListQuery::default())
         .await
         .map_err(failed("list the TalosClusters"))?;
-    let managed = page
-        .items
-        .iter()
-        .find(|object| text(object, "/spec/cni/preset") != "unmanaged");
+    let managed = page.items.iter().find(|object| text(object, "/spec/cni/preset") != "unmanaged");
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 

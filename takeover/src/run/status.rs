@@ -134,7 +134,10 @@ async fn releases(
             return Ok(());
         }
         Err(source) => {
-            return Err(StatusError::Cluster { doing: format!("list {}", resource.plural), source });
+            return Err(StatusError::Cluster {
+                doing: format!("list {}", resource.plural),
+                source,
+            });
         }
     };
     let mut newest: BTreeMap<(String, String), Release> = BTreeMap::new();

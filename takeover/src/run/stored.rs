@@ -16,9 +16,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use helm_rs::apply::{FIELD_MANAGER, Item};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -274,4 +272,3 @@ fn former_ownership(live: &Value) -> Value {
         },
     })
 }
-

@@ -35,6 +35,33 @@ impl std::fmt::Display for Edit {
     }
 }
 
+/// Leaves that say nothing about what an object is meant to be, and what identifies an object:
+/// with another name it is another object.
+pub const EXEMPT: [&str; 11] = [
+    "apiVersion",
+    "kind",
+    "metadata.creationTimestamp",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.resourceVersion",
+    "metadata.uid",
+    "metadata.annotations[\"kubectl.kubernetes.io/last-applied-configuration\"]",
+    "status",
+];
+
+/// Under which of [`EXEMPT`] a leaf falls.
+pub fn exempt(path: &Path) -> Option<&'static str> {
+    let text = path.to_string();
+    EXEMPT.into_iter().find(|one| is_at_or_below(&text, one))
+}
+
+/// Whether a place, as text, is another one or lies below it.
+pub fn is_at_or_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// The key of what is added.
 const ADDED: &str = "by-hand";
 
@@ -106,7 +133,7 @@ pub fn delta(before: &Value, after: &Value) -> BTreeSet<Path> {
         .cloned()
         .collect();
     // An order that changed because of an item that came or went says nothing by itself.
-    let others = all.iter().any(|path| !path.is_order());
+    let others = all.iter().any(|path| !path.is_order() && exempt(path).is_none());
     all.into_iter().filter(|path| !others || !path.is_order()).collect()
 }
 
@@ -153,11 +180,9 @@ fn at<'a>(object: &'a Value, path: &Path) -> Option<&'a Value> {
 /// The key by which a list's items are told apart; empty when the items are plain.
 fn key_of(object: &Value, list: &Path) -> String {
     let paths = leaves_of(object);
-    let item = paths.keys().find_map(|path| {
-        match path.0.get(list.0.len()) {
-            Some(Step::Item(keys)) if list.is_above(path) => keys.first(),
-            _ => None,
-        }
+    let item = paths.keys().find_map(|path| match path.0.get(list.0.len()) {
+        Some(Step::Item(keys)) if list.is_above(path) => keys.first(),
+        _ => None,
     });
     item.map(|(key, _)| key.clone()).unwrap_or_default()
 }

@@ -4,12 +4,16 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::missing_errors_doc,
     clippy::indexing_slicing,
     clippy::missing_panics_doc,
-    reason = "test code: a panic is how a test says that its surroundings are wrong"
+    reason = "test code: a panic is how a test says that its surroundings are wrong, and figures \
+              are printed"
 )]
 
 pub mod by_hand;
+pub mod job;
 pub mod process;
 pub mod records;
 pub mod rehearsal;
@@ -29,7 +33,7 @@ use helm_rs::cluster::{Cluster, ListQuery, Resource, list_all};
 use helm_rs::render::{Engine, EngineOptions};
 use plane::{Plane, PlaneOptions};
 use serde_json::Value;
-use takeover::plan::{Plan, Prepared, Request, WhoWrites, prepare};
+use takeover::plan::{Outcome, Plan, Prepared, Request, WhoWrites, prepare};
 use takeover::run::{Done, Run, RunError, take_over};
 
 /// A cluster and what plans and takes over on it.
@@ -114,12 +118,23 @@ impl Bed {
 
     /// A takeover with the consent that the plan asks for.
     pub async fn take_over(&self, values: Option<&Map>, plan: &Plan) -> Result<Done, RunError> {
+        self.take_over_with(values, plan, true, true).await
+    }
+
+    /// A takeover with some of the consents.
+    pub async fn take_over_with(
+        &self,
+        values: Option<&Map>,
+        plan: &Plan,
+        accept_changes: bool,
+        accept_diff: bool,
+    ) -> Result<Done, RunError> {
         let cancel = Cancel::default();
         let run = Run {
             request: self.request(values),
             digest: Some(plan.digest.clone()),
-            accept_changes: true,
-            accept_diff: true,
+            accept_changes,
+            accept_diff,
             holder: format!("test-{}", std::process::id()),
             observer: &Silent,
             cancel: &cancel,
@@ -131,6 +146,69 @@ impl Bed {
         let seconds = began.elapsed().as_secs_f64();
         println!("takeover: {seconds:.2} s, {} requests, {done:?}", self.requests(mark));
         done
+    }
+
+    /// A takeover that is refused, as A12 asks: planning it writes nothing, and running it nothing
+    /// but the namespace and the lock; every object keeps its resourceVersion. Gives the plan.
+    pub async fn refused(&self, values: Option<&Map>, cni_unmanaged: bool) -> Plan {
+        let request = || Request { cni_unmanaged, ..self.request(values) };
+        let versions = self.versions().await;
+        let mark = self.plane.audit_log().mark();
+        let began = Instant::now();
+        let plan = prepare(&request()).await.expect("a plan").plan;
+        let seconds = began.elapsed().as_secs_f64();
+        println!("refused: {seconds:.2} s, {} requests, {:?}", self.requests(mark), plan.refusals);
+        assert!(plan.is_refused() && plan.outcome == Outcome::Refused, "{:?}", plan.outcome);
+        let writes = || self.plane.audit_log().writes(plane::ADMIN_USER, mark).expect("the log");
+        assert_eq!(writes(), []);
+        let cancel = Cancel::default();
+        let run = Run {
+            request: request(),
+            digest: None,
+            accept_changes: true,
+            accept_diff: true,
+            holder: "test-refused".to_owned(),
+            observer: &Silent,
+            cancel: &cancel,
+            timeout: Duration::from_mins(2),
+        };
+        let error = take_over(&run).await.expect_err("a refusal");
+        assert!(error.is_refusal(), "{error}");
+        let strange: Vec<String> =
+            writes().iter().filter(|write| !is_lock(write)).map(ToString::to_string).collect();
+        assert_eq!(strange, [] as [String; 0], "only the namespace and the lock are written");
+        assert_eq!(self.versions().await, versions);
+        plan
+    }
+
+    /// The resourceVersion of the chart's objects and of all records.
+    pub async fn versions(&self) -> BTreeMap<String, String> {
+        let mut versions = BTreeMap::new();
+        for (api, kind, plural, namespaced) in [
+            ("v1", "Secret", "secrets", true),
+            ("v1", "ConfigMap", "configmaps", true),
+            ("v1", "Service", "services", true),
+            ("v1", "ServiceAccount", "serviceaccounts", true),
+            ("apps/v1", "DaemonSet", "daemonsets", true),
+            ("apps/v1", "Deployment", "deployments", true),
+            ("rbac.authorization.k8s.io/v1", "Role", "roles", true),
+            ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false),
+        ] {
+            let resource = Resource::builtin(api, kind, plural, namespaced);
+            let page = list_all(&*self.cluster, &resource, &ListQuery::default()).await;
+            for item in page.expect("a list").items {
+                // Others' workloads go on writing their status.
+                let name = text_at(&item, "/metadata/name");
+                let names = ["cilium", "clustermesh", "hubble", "sh.helm.release.v1."];
+                if names.iter().any(|start| name.starts_with(start)) {
+                    let version = text_at(&item, "/metadata/resourceVersion");
+                    versions.insert(format!("{kind} {}", place(&item)), version);
+                }
+            }
+        }
+        versions
     }
 
     /// Real Helm, with arguments; its standard output.
@@ -170,6 +248,13 @@ impl Bed {
         }
         all
     }
+}
+
+/// Whether a request is about the lock or the namespace that it stands in.
+pub fn is_lock(write: &plane::AuditedRequest) -> bool {
+    write.resource == "leases" && write.uri.contains("/ichor-system/")
+        || write.resource == "namespaces"
+            && (write.name == "ichor-system" || write.verb == "create")
 }
 
 /// What tells whether a pod or workload is still the same.
@@ -327,6 +412,22 @@ pub async fn prepared(
     key: &str,
     prepare: impl Fn(&Plane) + Send + Sync + Clone + 'static,
 ) -> Option<Bed> {
+    prepared_on(PlaneOptions::default(), name, key, prepare).await
+}
+
+/// Five nodes that run Talos.
+pub fn talos() -> PlaneOptions {
+    let nodes = plane::NodeSpec::several(5).into_iter().map(|node| node.talos("v1.13.0"));
+    PlaneOptions { nodes: nodes.collect(), ..PlaneOptions::default() }
+}
+
+/// As [`prepared`], on other nodes.
+pub async fn prepared_on(
+    options: PlaneOptions,
+    name: &str,
+    key: &str,
+    prepare: impl Fn(&Plane) + Send + Sync + Clone + 'static,
+) -> Option<Bed> {
     let work = {
         let prepare = prepare.clone();
         move |plane: Arc<Plane>| async move {
@@ -335,7 +436,7 @@ pub async fn prepared(
             Ok::<(), plane::Error>(())
         }
     };
-    let state = plane::support::prepared_state(name, key, PlaneOptions::default(), work).await;
+    let state = plane::support::prepared_state(name, key, options, work).await;
     let state = plane::support::or_skip(state)?;
     let plane = Plane::restore(&state, PlaneOptions::default()).await.expect("a plane");
     Some(Bed::new(plane).await)
@@ -366,7 +467,9 @@ pub async fn installed(number: &str) -> Option<Bed> {
 /// Whether a file of values has Cilium replace kube-proxy.
 fn replaces_kube_proxy(path: &str) -> bool {
     let text = std::fs::read_to_string(path).expect("the values");
-    text.lines().any(|line| matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\""))
+    text.lines().any(|line| {
+        matches!(line.trim(), "kubeProxyReplacement: true" | "kubeProxyReplacement: \"true\"")
+    })
 }
 
 /// `helm install`, waiting until all is Ready.

@@ -63,7 +63,8 @@ impl Program {
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().expect("it ends");
         let mut text = String::new();
-        for pipe in [self.child.stdout.take().map(read_all), self.child.stderr.take().map(read_all)] {
+        for pipe in [self.child.stdout.take().map(read_all), self.child.stderr.take().map(read_all)]
+        {
             text.push_str(&pipe.unwrap_or_default());
         }
         (status.code(), text)
@@ -78,10 +79,24 @@ fn read_all(mut pipe: impl std::io::Read) -> String {
 
 /// Whether a request is one of the takeover's writes: no review, and no renewal of the Lease.
 fn counts(request: &RequestRecord) -> bool {
-    request.is_write()
-        && !request.group.ends_with("authorization.k8s.io")
-        && !request.group.ends_with("authentication.k8s.io")
-        && !(request.resource == "leases" && request.verb == "patch")
+    let is_review = ["authorization.k8s.io", "authentication.k8s.io"]
+        .into_iter()
+        .any(|group| request.group.ends_with(group));
+    let is_renewal = request.resource == "leases" && request.verb == "patch";
+    request.is_write() && !is_review && !is_renewal
+}
+
+fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let charts = plane::cilium::chart("1.20.0").expect("the chart");
+    let mut command = Command::new(test_support::place::ichor());
+    command
+        .args(arguments)
+        .env("KUBECONFIG", kubeconfig)
+        .env("ICHOR_CHART_DIR", charts.parent().expect("a folder"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 impl Site {
@@ -100,37 +115,24 @@ impl Site {
         Self { bed, proxy, through, originals, digest }
     }
 
-    fn command(&self, kubeconfig: &Path, arguments: &[&str]) -> Command {
-        let charts = plane::cilium::chart("1.20.0").expect("the chart");
-        let mut command = Command::new(test_support::place::ichor());
-        command
-            .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
-            .env("ICHOR_CHART_DIR", charts.parent().expect("a folder"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
     fn run_arguments(&self) -> Vec<&str> {
         vec!["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &self.digest]
     }
 
     /// Starts `ichor cni run` through the proxy.
     pub fn start(&self) -> Program {
-        let child = self.command(&self.through, &self.run_arguments()).spawn();
+        let child = command(&self.through, &self.run_arguments()).spawn();
         Program { child: child.expect("it starts") }
     }
 
     /// Runs `ichor cni run` to its end, past the proxy.
     pub fn run(&self) -> Output {
-        self.command(&self.bed.plane.kubeconfig(), &self.run_arguments()).output().expect("it runs")
+        command(&self.bed.plane.kubeconfig(), &self.run_arguments()).output().expect("it runs")
     }
 
     /// Runs another command of the program.
     pub fn ichor(&self, arguments: &[&str]) -> Output {
-        self.command(&self.bed.plane.kubeconfig(), arguments).output().expect("it runs")
+        command(&self.bed.plane.kubeconfig(), arguments).output().expect("it runs")
     }
 
     /// Starts the program and kills it at its write number `at`, from 0; the request, or none when
@@ -155,14 +157,17 @@ impl Site {
                 Some(paused) => paused.release(),
             }
         };
-        let killed = paused.map(|paused| {
+        self.proxy.clear();
+        if let Some(paused) = paused {
             program.kill();
             let request = paused.request.to_string();
             paused.cut();
-            request
-        });
-        self.proxy.clear();
-        killed
+            return Some(request);
+        }
+        let (code, text) = program.end();
+        assert_eq!(code, Some(0), "after {seen} writes: {text}");
+        println!("{seen} writes");
+        None
     }
 
     /// Every foreign record is there, or a verified backup of it, to the byte.
@@ -172,7 +177,8 @@ impl Site {
         let objects = crate::export(cluster).await;
         for original in &self.originals {
             let place = |object: &Value| {
-                ["/kind", "/metadata/namespace", "/metadata/name"].map(|p| text(object, p).to_owned())
+                ["/kind", "/metadata/namespace", "/metadata/name"]
+                    .map(|p| text(object, p).to_owned())
             };
             let live = objects.iter().find(|object| place(object) == place(original));
             let is_live = live.is_some_and(|live| same_record(live, original));
@@ -185,8 +191,16 @@ impl Site {
     pub async fn state(&self) -> BTreeMap<String, Value> {
         let all = crate::export(&*self.bed.cluster).await;
         let passing = [
-            "Node", "Pod", "Endpoints", "EndpointSlice", "Event", "Lease", "IPAddress",
-            "PodMetrics", "NodeMetrics", "ServiceCIDR",
+            "Node",
+            "Pod",
+            "Endpoints",
+            "EndpointSlice",
+            "Event",
+            "Lease",
+            "IPAddress",
+            "PodMetrics",
+            "NodeMetrics",
+            "ServiceCIDR",
         ];
         let lasting = all.into_iter().filter(|object| !passing.contains(&text(object, "/kind")));
         normalised(lasting)

@@ -46,8 +46,19 @@ pub async fn ten_revisions() -> Option<Bed> {
         std::fs::write(&bulk, format!("ichorTestNoise: {}\n", noise(NOISE))).expect("a file");
         let bulk = bulk.display().to_string();
         let common = [
-            "net", &chart, "-n", "infra", "-f", &values, "-f", &bulk, "--set",
-            "namespaceOverride=kube-system", "--wait", "--timeout", "3m",
+            "net",
+            &chart,
+            "-n",
+            "infra",
+            "-f",
+            &values,
+            "-f",
+            &bulk,
+            "--set",
+            "namespaceOverride=kube-system",
+            "--wait",
+            "--timeout",
+            "3m",
         ];
         let with = |command: &[&'static str]| -> Vec<String> {
             command.iter().copied().chain(common).map(str::to_owned).collect()

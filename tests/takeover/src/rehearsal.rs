@@ -194,7 +194,9 @@ impl Rehearsal {
 
     /// A plan.
     pub async fn plan(&self, stage: &Stage) -> Prepared {
-        prepare(&self.request(stage)).await.unwrap_or_else(|error| panic!("{}", error_chain(&error)))
+        prepare(&self.request(stage))
+            .await
+            .unwrap_or_else(|error| panic!("{}", error_chain(&error)))
     }
 
     /// A takeover with a consent.
@@ -266,7 +268,7 @@ impl Rehearsal {
                 assert!(killed.is_err() || at == writes.len(), "{title}");
                 self.nothing_is_lost(&stage).await;
                 self.recover(&mut stage, &title).await;
-                self.ends_as(&stage, &expected, &title);
+                ends_as(&stage, &expected, &title);
                 points += 1;
             }
         }
@@ -282,7 +284,9 @@ impl Rehearsal {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 usize::try_from(random >> 33).unwrap_or_default()
             };
-            let moment = |number: usize| if number % 2 == 0 { Moment::Before } else { Moment::After };
+            let moment = |number: usize| {
+                if number.is_multiple_of(2) { Moment::Before } else { Moment::After }
+            };
             let (one, two) = (number() % (writes.len() - 1) + 1, number() % (writes.len() + 2) + 1);
             let (first, second) = (moment(number()), moment(number()));
             let title = format!("killed {first:?} write {one}, then {second:?} write {two}");
@@ -297,7 +301,7 @@ impl Rehearsal {
             if killed.is_err() {
                 self.recover(&mut stage, &title).await;
             }
-            self.ends_as(&stage, &expected, &title);
+            ends_as(&stage, &expected, &title);
         }
     }
 
@@ -326,17 +330,11 @@ impl Rehearsal {
             Err(error) => panic!("{title}: {error}"),
         }
         let waited = stage.clock.elapsed().saturating_sub(before).as_secs();
-        assert!(if is_held { (15..20).contains(&waited) } else { waited < 5 }, "{title}: {waited} s");
+        assert!(
+            if is_held { (15..20).contains(&waited) } else { waited < 5 },
+            "{title}: {waited} s"
+        );
         self.nothing_is_lost(stage).await;
-    }
-
-    fn ends_as(&self, stage: &Stage, expected: &BTreeMap<String, Value>, title: &str) {
-        let state = end_state(&stage.memory);
-        for (name, object) in expected {
-            assert_eq!(state.get(name), Some(object), "{name}, {title}");
-        }
-        let more: Vec<&String> = state.keys().filter(|name| !expected.contains_key(*name)).collect();
-        assert!(more.is_empty(), "{more:?}, {title}");
     }
 }
 
@@ -358,7 +356,10 @@ pub fn holds(backup: &Backup, original: &Value) -> bool {
             .map(|(key, value)| {
                 let value = value.as_str().expect("text").to_owned();
                 let is_secret = record.kind == "Secret";
-                (key, if is_secret { STANDARD.decode(value).expect("base64") } else { value.into() })
+                (
+                    key,
+                    if is_secret { STANDARD.decode(value).expect("base64") } else { value.into() },
+                )
             })
             .collect();
         record.kind == text(original, "/kind")
@@ -382,7 +383,8 @@ pub fn end_state(memory: &MemoryCluster) -> BTreeMap<String, Value> {
 pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
     for mut object in objects {
-        let (kind, name) = (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
+        let (kind, name) =
+            (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
         if kind == "Lease" || name == "ichor-cni-plan" {
             continue;
         }
@@ -396,14 +398,17 @@ pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, 
             continue;
         }
         if text(&object, "/metadata/labels/ichor.maesh.dev~1backup") == "prior-release"
-            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records").contains("\"ichor-system\"")
+            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records")
+                .contains("\"ichor-system\"")
         {
             // Ichor's own records, retired by a restore: their number and times differ.
             state.insert("backup of ichor's records".to_owned(), Value::Null);
             continue;
         }
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"] {
+            for field in
+                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
+            {
                 metadata.remove(field);
             }
         }
@@ -441,4 +446,14 @@ pub fn step_boundaries(writes: &[CallRecord]) -> Vec<usize> {
         at == 0 || at + 1 == steps.len() || steps[at] != steps[at - 1] || steps[at] != steps[at + 1]
     };
     (0..steps.len()).filter(|at| is_boundary(*at)).map(|at| at + 1).collect()
+}
+
+/// The cluster is as after a run that nobody disturbed.
+fn ends_as(stage: &Stage, expected: &BTreeMap<String, Value>, title: &str) {
+    let state = end_state(&stage.memory);
+    for (name, object) in expected {
+        assert_eq!(state.get(name), Some(object), "{name}, {title}");
+    }
+    let more: Vec<&String> = state.keys().filter(|name| !expected.contains_key(*name)).collect();
+    assert!(more.is_empty(), "{more:?}, {title}");
 }

@@ -1,7 +1,7 @@
 //! `ichor cni manifest`: the Job that carries a plan out, with the rights that it takes.
 
 use clap::Args;
-use goyaml::Limits;
+use goyaml::{Limits, Map};
 use serde_json::{Value, json};
 use takeover::job::{self, JobOptions};
 
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     output: Form,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -74,10 +74,9 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     if !arguments.rights {
         check_consent(plan, &arguments.consent, context)?;
     }
-    let values = match work.values_text()? {
-        Some(values) if plan.records.is_empty() => Some(values),
-        _ => None,
-    };
+    // The Job gets the very values of this plan; recovering them would take more rights.
+    let values = work.values().or(prepared.recovered.as_ref());
+    let values = values.filter(|_| plan.records.is_empty()).map(yaml).transpose()?;
     let options = JobOptions {
         image: arguments.image.clone().unwrap_or_default(),
         digest: plan.digest.clone(),
@@ -92,6 +91,11 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     }
     context.ui.result(text(&objects, arguments.output)?)?;
     Ok(Exit::Done)
+}
+
+fn yaml(values: &Map) -> Result<Vec<u8>, CommandError> {
+    let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()));
+    text.map(String::into_bytes).map_err(CommandError::new)
 }
 
 fn text(objects: &[Value], form: Form) -> Result<String, CommandError> {

@@ -2,6 +2,7 @@
 
 mod manifest;
 mod plan;
+pub(crate) mod report;
 mod restore;
 mod run;
 pub(crate) mod shared;
@@ -30,8 +31,8 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
     match command {
         Command::Plan(arguments) => plan::run(*arguments, context),
         Command::Run(arguments) => run::run(*arguments, context),
-        Command::Manifest(arguments) => manifest::run(*arguments, context),
-        Command::Status(arguments) => status::run(*arguments, context),
-        Command::Restore(arguments) => restore::run(*arguments, context),
+        Command::Manifest(arguments) => manifest::run(&arguments, context),
+        Command::Status(arguments) => status::run(&arguments, context),
+        Command::Restore(arguments) => restore::run(&arguments, context),
     }
 }

@@ -3,7 +3,8 @@
 use clap::Args;
 use takeover::plan::WhoWrites;
 
-use super::shared::{EXIT_CODES, PlanFlags, print_plan};
+use super::report::ReportFlags;
+use super::shared::{EXIT_CODES, PlanFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -14,6 +15,8 @@ use crate::output::Output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     plan: PlanFlags,
+    #[command(flatten)]
+    report: ReportFlags,
     /// Check the rights of the Job (ServiceAccount kube-system/ichor-cni), not the caller's
     #[arg(long)]
     for_job: bool,
@@ -22,13 +25,17 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-pub(crate) fn run(mut arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    mut arguments: Arguments,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    arguments.report.check()?;
     if arguments.for_job {
         arguments.plan.who_writes = WhoWrites::Other(takeover::job::subject());
     }
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
-    print_plan(&prepared.plan, arguments.output, context)?;
+    arguments.report.show(&prepared.plan, arguments.output, context)?;
     Ok(exit(&prepared.plan))
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct Arguments {
     plan: PlanFlags,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let work = arguments.plan.work(context)?;
-    let plan = arguments.plan.session(&work, context, async |session| {
-        plan_restore(&*session.cluster).await
-    })?;
+    let plan = arguments
+        .plan
+        .session(&work, context, async |session| plan_restore(&*session.cluster).await)?;
     let plan = plan.map_err(|error| restore_error(&error))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {

@@ -117,7 +117,10 @@ mod tests {
 
     #[test]
     fn one_line_that_a_kubelet_reads_whole() {
-        assert_eq!(message(&Ok("Taken over:\n 3 objects\n".to_owned())), "done: Taken over: 3 objects");
+        assert_eq!(
+            message(&Ok("Taken over:\n 3 objects\n".to_owned())),
+            "done: Taken over: 3 objects"
+        );
         let mut error = CommandError::new("refused: another run is at work");
         error.exit = Exit::No;
         assert_eq!(message(&Err(error)), "refused: another run is at work");

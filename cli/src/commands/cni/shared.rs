@@ -1,5 +1,6 @@
 //! What the commands on the running Cilium share: flags, chart, plan, takeover.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,9 @@ pub(crate) struct PlanFlags {
     /// Values for the chart, when no release record has them
     #[arg(long, value_name = "FILE")]
     cilium_values: Option<String>,
+    /// Write the values that were recovered from what runs to this file, for --cilium-values
+    #[arg(long, value_name = "FILE", conflicts_with = "cilium_values")]
+    save_recovered_values: Option<String>,
     /// Leave a CNI that is not Cilium alone
     #[arg(long)]
     cni_unmanaged: bool,
@@ -81,6 +85,8 @@ pub(crate) struct Work {
     engine: Engine,
     pinned: Pinned,
     values: Option<Map>,
+    /// Values that the plan recovered, so that they are not searched again.
+    recovered: OnceCell<Map>,
     entropy: [u8; 32],
     holder: String,
 }
@@ -91,11 +97,9 @@ impl Work {
         &self.holder
     }
 
-    /// The operator's values as YAML; none when there are none.
-    pub(crate) fn values_text(&self) -> Result<Option<Vec<u8>>, CommandError> {
-        let Some(values) = &self.values else { return Ok(None) };
-        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()));
-        text.map(|text| Some(text.into_bytes())).map_err(CommandError::new)
+    /// The operator's values; none when there are none.
+    pub(crate) fn values(&self) -> Option<&Map> {
+        self.values.as_ref()
     }
 }
 
@@ -136,18 +140,18 @@ impl PlanFlags {
         getrandom::fill(&mut entropy)
             .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
         // Another name for every run, also of one process after the other.
-        let run: String = entropy.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let [a, b, c, d, ..] = entropy;
+        let run = u32::from_be_bytes([a, b, c, d]);
         let host = context.environment.text("HOSTNAME").unwrap_or("ichor");
-        let holder = format!("{host}-{}-{run}", std::process::id());
+        let holder = format!("{host}-{}-{run:08x}", std::process::id());
         let engine = Engine::new(EngineOptions::default());
-        Ok(Work { engine, pinned, values, entropy, holder })
+        Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
     }
 
     fn values(&self) -> Result<Option<Map>, CommandError> {
         let Some(path) = self.cilium_values.as_deref() else { return Ok(None) };
-        let fail = |error: String| {
-            CommandError::new(format_args!("--cilium-values {path}: {error}"))
-        };
+        let fail =
+            |error: String| CommandError::new(format_args!("--cilium-values {path}: {error}"));
         let text = fs::read(path).map_err(|error| fail(helm_rs::gotext::io_text(&error)))?;
         if text.len() > MAX_VALUES {
             return Err(fail(format!("more than {MAX_VALUES} bytes")));
@@ -163,7 +167,7 @@ impl PlanFlags {
             clock: session.clock,
             engine: &work.engine,
             pinned: &work.pinned,
-            values: work.values.as_ref(),
+            values: work.values.as_ref().or_else(|| work.recovered.get()),
             cni_unmanaged: self.cni_unmanaged,
             who_writes: self.who_writes.clone(),
             entropy: work.entropy,
@@ -179,7 +183,31 @@ impl PlanFlags {
         let (result, _) = run_session(&self.cluster, context, &work.engine, async |session| {
             prepare(&self.request(work, session)).await
         })?;
-        result.map_err(|error| CommandError::new(error_chain(&error)))
+        let prepared = result.map_err(|error| CommandError::new(error_chain(&error)))?;
+        self.save_recovered(work, &prepared)?;
+        if let Some(values) = &prepared.recovered {
+            // A second plan has them from the first.
+            drop(work.recovered.set(values.clone()));
+        }
+        Ok(prepared)
+    }
+
+    fn save_recovered(&self, work: &Work, prepared: &Prepared) -> Result<(), CommandError> {
+        let Some(path) = self.save_recovered_values.as_deref() else { return Ok(()) };
+        let fail = |error: String| {
+            CommandError::new(format_args!("--save-recovered-values {path}: {error}"))
+        };
+        let Some(values) = &prepared.recovered else {
+            // The plan after a takeover has its values from the record.
+            if work.recovered.get().is_some() || prepared.plan.is_refused() {
+                return Ok(());
+            }
+            let source = &prepared.plan.values.source;
+            return Err(fail(format!("there is nothing to save, the values come from {source}")));
+        };
+        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()))
+            .map_err(|error| fail(error.to_string()))?;
+        fs::write(path, text).map_err(|error| fail(helm_rs::gotext::io_text(&error)))
     }
 
     /// Carries a plan out.

@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     plan: PlanFlags,
 }
 
-pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
         Outcome::Nothing => "state: ichor's, nothing to take over\n",
         Outcome::Resume => "state: a takeover was begun and is not complete: run it again\n",
         Outcome::Refused => "state: not ichor's, and a takeover is refused now\n",
+        Outcome::Install => "state: there is no CNI, Cilium can be installed\n",
         Outcome::TakeOver | Outcome::Upgrade => "state: not ichor's, can be taken over\n",
     });
     if !plan.digest.is_empty() {
@@ -37,9 +38,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
             figures.differences, figures.residue, figures.creations
         ));
     }
-    let after = arguments.plan.session(&work, context, async |session| {
-        status(&*session.cluster).await
-    })?;
+    let after =
+        arguments.plan.session(&work, context, async |session| status(&*session.cluster).await)?;
     text.push_str(&account(&after.map_err(|error| CommandError::new(error_chain(&error)))?));
     for refusal in &plan.refusals {
         text.push_str(&format!("{}: {}\n", refusal.reason, refusal.message));
@@ -54,7 +54,9 @@ fn account(status: &Status) -> String {
     let Some(digest) = &status.digest else { return text };
     text.push_str(&format!("takeover: by plan {digest}\n"));
     for (name, whole, all) in &status.backups {
-        text.push_str(&format!("backup: Secret ichor-system/{name}, {whole} of {all} records whole\n"));
+        text.push_str(&format!(
+            "backup: Secret ichor-system/{name}, {whole} of {all} records whole\n"
+        ));
     }
     for record in &status.records {
         text.push_str(&format!("left to do: {record} is still there\n"));

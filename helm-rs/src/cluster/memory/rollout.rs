@@ -114,7 +114,9 @@ fn replica_set(state: &mut State, key: &Key, time: &Value) {
     all.name = String::new();
     let is_its = |set: &Value| {
         let owners = set.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.is_some_and(|all| all.iter().any(|owner| owner.get("uid").and_then(Value::as_str) == Some(uid)))
+        owners.is_some_and(|all| {
+            all.iter().any(|owner| owner.get("uid").and_then(Value::as_str) == Some(uid))
+        })
     };
     let is_there = state
         .objects

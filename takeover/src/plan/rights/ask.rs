@@ -29,10 +29,8 @@ pub(super) async fn answers<'a>(
             .buffered(CONCURRENCY)
             .collect()
             .await;
-        let rules: BTreeMap<&str, Rules> = found
-            .into_iter()
-            .filter_map(|(place, rules)| Some((place, rules?)))
-            .collect();
+        let rules: BTreeMap<&str, Rules> =
+            found.into_iter().filter_map(|(place, rules)| Some((place, rules?))).collect();
         for right in rights {
             let question = right.question();
             let allowed = rules

@@ -127,7 +127,11 @@ pub(crate) async fn check(
     unchecked.sort();
     unchecked.dedup();
     Rights {
-        identity: if identity.is_empty() { "this identity".to_owned() } else { identity.to_owned() },
+        identity: if identity.is_empty() {
+            "this identity".to_owned()
+        } else {
+            identity.to_owned()
+        },
         checked: answers.len(),
         missing: missing.into_iter().collect(),
         unchecked,

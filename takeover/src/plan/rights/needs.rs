@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cilium::pinned::{CONFIG_MAP, NAMESPACE, RECORD_NAMESPACE};
 use cilium::provenance::CLI_SECRET;
 use helm_rs::action::rights::{Right, granted};
+use helm_rs::apply::Item;
 use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
 use serde_json::Value;
 
@@ -171,6 +172,22 @@ impl Needs {
         }
     }
 
+    /// What it takes to create these objects where none of them is.
+    pub async fn creating(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
+        let mut needs = Self::default();
+        let written: Vec<Written<'_>> = objects
+            .iter()
+            .map(|item| Written {
+                target: &item.target,
+                value: &item.value,
+                action: Action::Create,
+                dry_run: false,
+            })
+            .collect();
+        needs.objects(cluster, discovery, &written).await;
+        needs
+    }
+
     /// The chart's objects.
     pub(crate) async fn objects(
         &mut self,
@@ -183,7 +200,10 @@ impl Needs {
             .filter(|object| object.is_role())
             .map(|object| {
                 let target = object.target;
-                ((object.kind().kind.as_str(), target.namespace.as_str(), target.name.as_str()), object)
+                (
+                    (object.kind().kind.as_str(), target.namespace.as_str(), target.name.as_str()),
+                    object,
+                )
             })
             .collect();
         for object in objects {
@@ -207,21 +227,18 @@ impl Needs {
                 let of = text(object.value, "/roleRef/kind");
                 let name = text(object.value, "/roleRef/name");
                 let at = if of == "Role" { object.target.namespace.as_str() } else { "" };
-                match roles.get(&(of, at, name)) {
-                    Some(role) => {
-                        let exists = role.action != Action::Create;
-                        self.binding(object, &title, (of, name), role.value, exists);
-                    }
-                    None => {
-                        let kind = Kind::new("rbac.authorization.k8s.io/v1", of);
-                        let Some(resource) = discovery.resource(&kind) else { continue };
-                        let target = Target::new(resource, at, name);
-                        let right = Right::named("get", RBAC, &resource.plural, at, name);
-                        self.plain(part, right, &title);
-                        let role = cluster.get(&target).await.unwrap_or_default();
-                        self.binding(object, &title, (of, name), &role, true);
-                    }
+                if let Some(role) = roles.get(&(of, at, name)) {
+                    let exists = role.action != Action::Create;
+                    self.binding(object, &title, (of, name), role.value, exists);
+                    continue;
                 }
+                let kind = Kind::new("rbac.authorization.k8s.io/v1", of);
+                let Some(resource) = discovery.resource(&kind) else { continue };
+                let target = Target::new(resource, at, name);
+                let right = Right::named("get", RBAC, &resource.plural, at, name);
+                self.plain(part, right, &title);
+                let role = cluster.get(&target).await.unwrap_or_default();
+                self.binding(object, &title, (of, name), &role, true);
             }
         }
     }
@@ -235,7 +252,11 @@ impl Needs {
         if object.action == Action::Create {
             // A creation names nothing, so that only an `escalate` without a name covers it.
             let escalate = Right { name: String::new(), ..object.right("escalate") };
-            self.held(rules, &escalate, &format!("{title} grants it, and only a holder may create it"));
+            self.held(
+                rules,
+                &escalate,
+                &format!("{title} grants it, and only a holder may create it"),
+            );
             return;
         }
         self.list.push(Need {

@@ -6,7 +6,7 @@ use takeover::plan::Outcome;
 use takeover_tests::{Bed, assert_forecast, prepared, values, values_path};
 
 /// What `helm template` renders for the plane, as a list; `annotation` is put on every object.
-fn rendered(plane: &Plane, number: &str, annotation: Option<(&str, &str)>) -> String {
+pub(crate) fn rendered(plane: &Plane, number: &str, annotation: Option<(&str, &str)>) -> String {
     let mut helm = plane.helm().unwrap();
     helm.arg("template").arg("cilium").arg(plane::cilium::chart("1.20.0").unwrap());
     helm.args(["--namespace", "kube-system", "--kube-version", plane.kubernetes_version()]);

@@ -9,9 +9,8 @@ async fn a6_versions() {
     for (version, reason) in [("1.18.0", "too old"), ("1.17.18", "too old"), ("1.16.19", "too old")]
     {
         let Some(bed) = Bed::with_cilium(version, "01").await else { return };
-        let plan = bed.plan(None).await.plan;
-        println!("{version}: {:?}", plan.refusals);
-        assert_eq!(plan.outcome, Outcome::Refused, "{version} is {reason}");
+        let plan = bed.refused(None, false).await;
+        println!("{version} is {reason}");
         let refusal = plan.refusals.iter().find(|refusal| refusal.reason == "Version").unwrap();
         assert!(refusal.message.contains("1.19"), "{}", refusal.message);
         assert_eq!(plan.digest, "");
@@ -46,8 +45,7 @@ async fn a6_a_newer_minor() {
         "cilium-agent=quay.io/cilium/cilium:v1.21.0",
     ]);
     bed.kubectl(&["-n", "kube-system", "rollout", "status", "ds/cilium", "--timeout=90s"]);
-    let plan = bed.plan(None).await.plan;
-    println!("{:?}", plan.refusals);
+    let plan = bed.refused(None, false).await;
     assert!(plan.refusals.iter().any(|r| r.reason == "Version" && r.message.contains("newer")));
 }
 
@@ -90,8 +88,7 @@ async fn a7_cluster_pool_is_refused() {
     })
     .await;
     let Some(bed) = bed else { return };
-    let plan = bed.plan(None).await.plan;
-    println!("{:?}", plan.refusals);
+    let plan = bed.refused(None, false).await;
     assert!(plan.refusals.iter().any(|refusal| refusal.reason == "Ipam"));
 }
 
@@ -182,8 +179,7 @@ async fn a13_newest_failed_and_newest_pending_and_gone() {
         bed.kubectl_with(&["apply", "--server-side", "--force-conflicts", "-f"], &file);
     };
     edit("pending-upgrade");
-    let plan = bed.plan(None).await.plan;
-    println!("{:?}", plan.refusals);
+    let plan = bed.refused(None, false).await;
     assert!(plan.refusals.iter().any(|r| r.reason == "Pending" && r.message.contains("repair")));
     edit("failed");
     let plan = bed.plan(None).await.plan;

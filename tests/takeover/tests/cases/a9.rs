@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use helm_rs::cluster::Moment;
 use serde_json::{Value, json};
-use takeover::run::backup::{BackupError, backups};
 use takeover::run::RunError;
+use takeover::run::backup::{BackupError, backups};
 use takeover_tests::rehearsal::{Rehearsal, holds, text};
 use takeover_tests::{export, records};
 
@@ -18,8 +18,7 @@ fn is_record(object: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a9_large_records_in_another_namespace() {
     let Some(bed) = records::ten_revisions().await else { return };
-    let originals: Vec<Value> =
-        export(&*bed.cluster).await.into_iter().filter(is_record).collect();
+    let originals: Vec<Value> = export(&*bed.cluster).await.into_iter().filter(is_record).collect();
     assert_eq!(originals.len(), 10);
     let before = bed.footprints().await;
     let plan = bed.plan(None).await.plan;

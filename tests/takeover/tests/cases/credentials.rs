@@ -46,7 +46,13 @@ async fn marked() -> Option<Rehearsal> {
         let values = values_path("01");
         let secret = format!("extraEnv[0].value={MARKER}");
         let arguments = [
-            "-f", &values, "--set", "extraEnv[0].name=API_PASSWORD", "--set", &secret, "--set",
+            "-f",
+            &values,
+            "--set",
+            "extraEnv[0].name=API_PASSWORD",
+            "--set",
+            &secret,
+            "--set",
             &format!("ichorTestToken={MARKER}"),
         ];
         takeover_tests::helm_install(plane, "cilium", "kube-system", "1.20.0", &arguments);

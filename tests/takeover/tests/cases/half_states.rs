@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use takeover::run::backup::backups;
 use takeover::run::lock::LockError;
 use takeover::run::{Run, RunError, left_over, take_over};
-use takeover_tests::rehearsal::{Rehearsal, Stage, text};
 use takeover_tests::records;
+use takeover_tests::rehearsal::{Rehearsal, Stage, text};
 
 async fn rehearsal() -> Option<Rehearsal> {
     Some(Rehearsal::of_another(records::three_revisions("secret").await?).await)
@@ -194,7 +194,8 @@ async fn half_state_backup_and_a_different_record() {
     let stage = killed(&rehearsal, FOREIGN, 0, Moment::Before).await;
     let first = stage.object("Secret", "ichor-system", BACKUP).unwrap();
     let name = "sh.helm.release.v1.cilium.v3";
-    edit(&stage, SECRET, "kube-system", name, json!({"metadata": {"labels": {"touched": "yes"}}})).await;
+    edit(&stage, SECRET, "kube-system", name, json!({"metadata": {"labels": {"touched": "yes"}}}))
+        .await;
     let done = rehearsal.take_over(&stage, "next", Some(&rehearsal.digest)).await.unwrap();
     // The three records have taken two names.
     assert_eq!(done.records.backups, [format!("{BACKUP}-3")]);
@@ -336,7 +337,9 @@ async fn fencing_after_a_clock_jumped() {
                 if self.taken {
                     let now = self.stage.clock.now();
                     let renewed = renew(&*self.stage.memory, "another", now);
-                    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(renewed));
+                    tokio::task::block_in_place(|| {
+                        tokio::runtime::Handle::current().block_on(renewed)
+                    });
                 }
             }
         }

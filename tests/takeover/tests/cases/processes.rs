@@ -110,7 +110,13 @@ async fn two_runs_at_once() {
     assert_eq!(second.status.code(), Some(2), "{text}");
     assert!(text.contains("another run is at work") && text.contains("renewed it"), "{text}");
     let lease = site.bed.kubectl(&[
-        "-n", "ichor-system", "get", "lease", "ichor-cni", "-o", "jsonpath={.spec.holderIdentity}",
+        "-n",
+        "ichor-system",
+        "get",
+        "lease",
+        "ichor-cni",
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
     ]);
     assert!(!lease.is_empty() && text.contains(&lease), "{text}");
     let admin = &site.bed.plane.identities().admin.user;

@@ -76,9 +76,9 @@ async fn taken_over() -> Option<(Rehearsal, Stage)> {
     let mut objects = export(&*bed.cluster).await;
     bed.plane.stop();
     // One record as somebody may have marked it.
-    let marked = objects.iter_mut().find(|object| {
-        text(object, "/metadata/name") == "sh.helm.release.v1.cilium.v2"
-    });
+    let marked = objects
+        .iter_mut()
+        .find(|object| text(object, "/metadata/name") == "sh.helm.release.v1.cilium.v2");
     let marked = marked.unwrap();
     marked["immutable"] = true.into();
     marked["metadata"]["annotations"] = json!({ "note": "kept for the auditors" });
@@ -153,7 +153,11 @@ async fn restore_refuses_when_objects_changed() {
 async fn restore_refuses_under_a_talos_cluster() {
     let Some((_, mut stage)) = taken_over().await else { return };
     let definition = plane::cilium::stub_definition(
-        "ichor.maesh.dev", "v1alpha1", "TalosCluster", "talosclusters", false,
+        "ichor.maesh.dev",
+        "v1alpha1",
+        "TalosCluster",
+        "talosclusters",
+        false,
     );
     let cluster = |preset: &str| {
         json!({
