@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::input::{Input, InputLimits, scan};
 use helm_rs::release::verify::{
-    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, undecodable,
-    no_record, verify_beside,
+    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, no_record, undecodable,
+    verify_beside,
 };
 use helm_rs::release::{CodecLimits, encode};
 use helm_rs::render::time::{Time, Zone};

@@ -212,7 +212,13 @@ impl Splitter<'_> {
         if std::mem::take(&mut self.overflow) {
             return sink(Piece::Fault(Fault::too_large(&place, &self.limit)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Json, list_of: self.list_of, end: End::Told, text }))
+        sink(Piece::Chunk(Chunk {
+            place,
+            form: Form::Json,
+            list_of: self.list_of,
+            end: End::Told,
+            text,
+        }))
     }
 
     fn broken(&self, byte: u8, sink: &mut Sink<'_>) -> Feed {

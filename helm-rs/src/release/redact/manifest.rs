@@ -81,11 +81,11 @@ fn has_more_documents(text: &[u8]) -> bool {
     let lines = lines.flat_map(|line| line.split_str("\u{85}"));
     let lines = lines.flat_map(|line| line.split_str("\u{2028}"));
     for (index, line) in lines.flat_map(|line| line.split_str("\u{2029}")).enumerate() {
-        let is_mark = line.starts_with(b"---") || line.starts_with(b"...");
-        if ended && !line.trim().is_empty() && !line.starts_with(b"#") {
+        let goes_on = !line.trim().is_empty() && !line.starts_with(b"#");
+        if (ended && goes_on) || (index > 0 && line.starts_with(b"---")) {
             return true;
         }
-        ended |= is_mark && index > 0;
+        ended |= line.starts_with(b"...");
     }
     false
 }
@@ -201,9 +201,7 @@ fn hide_leaves(value: &mut Value) -> bool {
             }
             None => false,
         },
-        Value::Seq(items) => {
-            items.iter_mut().fold(false, |found, item| hide_leaves(item) || found)
-        }
+        Value::Seq(items) => items.iter_mut().fold(false, |found, item| hide_leaves(item) || found),
         Value::Map(map) => {
             let is_pair = names_its_value(map);
             map.iter_mut().fold(false, |found, (key, value)| {
@@ -258,6 +256,7 @@ mod tests {
             "kind: S\"ecret\nstringData:\n\tx: LEAK\n",
             "kind: ConfigMap\n...\nkind: Secret\ndata: {x: LEAK}\n",
             "kind: ConfigMap\r---\rkind: Secret\rdata: {x: LEAK}\r",
+            "kind: ConfigMap\r--- {kind: Secret, data: {x: LEAK}}\r",
             "kind: Secret\nstringData:\n  x: |\n    a\n---\n    LEAK\n",
             "# pw: LEAK\nkind: Secret\n# LEAK\ndata: {x: LEAK} # LEAK\n",
             "kind: ConfigMap\ndata:\n  x: |\n    -----BEGIN PRIVATE KEY-----\n    LEAK\n",

@@ -98,8 +98,9 @@ pub fn names_credential(key: &[u8]) -> bool {
         .filter(|byte| !matches!(byte, b'-' | b'_' | b'.'))
         .map(u8::to_ascii_lowercase)
         .collect();
-    let names_object =
-        key.starts_with(b"existing") || key.ends_with(b"pullsecret") || key.ends_with(b"pullsecrets");
+    let names_object = key.starts_with(b"existing")
+        || key.ends_with(b"pullsecret")
+        || key.ends_with(b"pullsecrets");
     !names_object
         && (KEYS.iter().any(|known| key == known.as_bytes())
             || KEY_ENDINGS.iter().any(|ending| key.ends_with(ending.as_bytes())))
@@ -231,9 +232,26 @@ mod tests {
     #[test]
     fn keys() {
         for key in [
-            "secrets", "tokens", "passwords", "encryptionKey", "signingKey", "tlsKey", "sshKey",
-            "pass", "adminPass", "pw", "apiKeys", "bearer", "jwt", ".dockerconfigjson", "auths",
-            "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "private_key_pem", "id_rsa", "credentialsJson",
+            "secrets",
+            "tokens",
+            "passwords",
+            "encryptionKey",
+            "signingKey",
+            "tlsKey",
+            "sshKey",
+            "pass",
+            "adminPass",
+            "pw",
+            "apiKeys",
+            "bearer",
+            "jwt",
+            ".dockerconfigjson",
+            "auths",
+            "DB_PASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "private_key_pem",
+            "id_rsa",
+            "credentialsJson",
         ] {
             assert!(super::names_credential(key.as_bytes()), "{key}");
         }
