@@ -115,7 +115,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut half = temporary(0o666).tempfile_in(folder).map_err(|error| failed(path, &error))?;
-    half.write_all(bytes).map_err(|error| failed(path, &error))?;
+    half.as_file_mut().write_all(bytes).map_err(|error| failed(path, &error))?;
     half.persist_noclobber(path).map_err(|error| failed(path, &error.error))?;
     Ok(())
 }

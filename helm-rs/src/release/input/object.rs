@@ -170,9 +170,10 @@ pub(super) fn read(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answ
     let End::Cut(line) = chunk.end else { return read_whole(chunk, limits, sink) };
     let place = chunk.place.clone();
     // What else is wrong with the last object comes of the cut.
-    read_whole(chunk, limits, &mut |answer| match answer {
-        Ok(answer) => sink(Ok(answer)),
-        Err(_) => {}
+    read_whole(chunk, limits, &mut |answer| {
+        if answer.is_ok() {
+            sink(answer);
+        }
     });
     sink(Err(Fault::cut(&place, Some(line))));
 }

@@ -131,7 +131,13 @@ impl Splitter<'_> {
     fn end_document(&mut self, is_last: bool, sink: &mut Sink<'_>) -> bool {
         let is_list = self.state != State::Document;
         // `kubectl` writes the version before the items, and the kind behind them.
-        let is_cut = is_list && self.has_version && !self.has_kind;
+        let lacks_kind = is_list && self.has_version && !self.has_kind;
+        // A dash and nothing more, not even a line's end.
+        let is_dash = is_last
+            && matches!(self.state, State::Items(Some(_)))
+            && self.text.last().is_some_and(|&byte| byte != b'\n')
+            && self.is_blank();
+        let is_cut = lacks_kind || is_dash;
         let end = match (is_cut, is_last) {
             (true, _) => End::Cut(self.line),
             (false, true) => End::Stream(self.line),

@@ -23,7 +23,7 @@ pub fn manifest(text: &str) -> String {
         return format!("# {HIDDEN}: more than {MAX_VALUES} values\n");
     }
     let documents = split_manifests(text.as_bytes());
-    let shown: Vec<Option<String>> = documents.iter().map(|document| shown(document)).collect();
+    let shown: Vec<Option<String>> = documents.iter().map(without_credentials).collect();
     if shown.iter().all(Option::is_none) {
         return text.to_owned();
     }
@@ -48,10 +48,11 @@ pub fn document(text: &str) -> String {
 }
 
 /// A document without its credentials; `None` when it has none.
-fn shown(text: &BString) -> Option<String> {
+fn without_credentials(text: &BString) -> Option<String> {
     let source = text.lines().take_while(|line| line.starts_with(b"#"));
     let source = source.filter(|line| line.starts_with(b"# Source: "));
-    let head: String = source.map(|line| format!("{}\n", line.to_str_lossy())).collect();
+    let head: Vec<&[u8]> = source.flat_map(|line| [line, b"\n"]).collect();
+    let head = head.concat().to_str_lossy().into_owned();
     let hidden = |why: &str| Some(format!("{head}# {HIDDEN}: this document {why}\n"));
     if has_more_documents(text) {
         return hidden("is several, in a form that cannot be told apart");
@@ -201,7 +202,13 @@ fn hide_leaves(value: &mut Value) -> bool {
             }
             None => false,
         },
-        Value::Seq(items) => items.iter_mut().fold(false, |found, item| hide_leaves(item) || found),
+        Value::Seq(items) => {
+            let mut found = false;
+            for item in items {
+                found |= hide_leaves(item);
+            }
+            found
+        }
         Value::Map(map) => {
             let is_pair = names_its_value(map);
             map.iter_mut().fold(false, |found, (key, value)| {

@@ -103,7 +103,7 @@ fn add(text: &[u8], texts: &mut Vec<String>) {
         texts.push(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned());
     }
     if trimmed.contains(&b'\n') {
-        let lines = trimmed.lines().map(|line| line.trim()).filter(|line| line.len() >= 8);
+        let lines = trimmed.lines().map(ByteSlice::trim).filter(|line| line.len() >= 8);
         texts.extend(lines.map(|line| line.to_str_lossy().into_owned()));
     }
 }
