@@ -69,7 +69,7 @@ impl Ui {
                 [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => BOLD,
                 [b'+', ..] => GREEN,
                 [b'-', ..] => MINUS,
-                [b'@', ..] | [b'~', ..] => CYAN,
+                [b'@' | b'~', ..] => CYAN,
                 _ => "",
             };
             if style.is_empty() {
