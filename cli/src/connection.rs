@@ -42,6 +42,9 @@ pub(crate) struct ClusterFlags {
     /// Group to impersonate (repeatable)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     kube_as_group: Vec<String>,
+    /// How long one request may take [default: 1m0s]
+    #[arg(long, value_name = "DURATION", hide_short_help = true)]
+    request_timeout: Option<String>,
 }
 
 impl ClusterFlags {
@@ -105,6 +108,9 @@ impl ClusterFlags {
         let _ = getrandom::fill(&mut seed);
         let mut options = LiveOptions::new(USER_AGENT, u64::from_le_bytes(seed));
         options.warnings = Some(warnings);
+        if let Some(text) = &self.request_timeout {
+            options.timeout = flags::duration("request-timeout", text)?;
+        }
         let live =
             Live::connect(&self.connection(environment)?, options).await.map_err(|error| {
                 CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgAction, Command};
 use helm_rs::gotext;
@@ -27,6 +28,19 @@ pub(crate) fn whole_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Resul
         IntErrorKind::PosOverflow => "the number is too large".to_owned(),
         _ => "expected a whole number, 0 or more".to_owned(),
     })
+}
+
+/// A duration as Go writes it, such as `1m30s`; a negative one is none.
+///
+/// # Errors
+///
+/// pflag's.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
+    let parsed = helm_rs::render::time::Duration::parse(text).map_err(|error| {
+        let text = gotext::quote(text);
+        CommandError::new(format_args!("invalid argument {text} for \"--{flag}\" flag: {error}"))
+    })?;
+    Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
 }
 
 /// Rewrites `--flag=true` and `--flag=false`, which Go programs accept for their boolean flags,

@@ -3,10 +3,11 @@
 use crate::apply::ownership::NotOwned;
 use crate::apply::{BuildError, UpdateError, WaitError, WriteErrors};
 use crate::cluster::ClusterError;
+use crate::error_chain;
 use crate::gotext::quote;
 use crate::name::NameError;
 use crate::release::storage::{SYSTEM_LABELS, StorageError};
-use crate::release::{ChartError, FieldError};
+use crate::release::{ChartError, FieldError, Status};
 use crate::values::CoalesceError;
 
 use super::template;
@@ -105,7 +106,7 @@ pub enum ActionError {
         hooks: Vec<String>,
     },
     /// The work is done, but the record does not say so.
-    #[error("the objects of release {name} are written, but its record still says {status}")]
+    #[error("the objects of release {name} are written, but its record may still say {status}")]
     Unrecorded {
         /// The release.
         name: String,
@@ -113,6 +114,20 @@ pub enum ActionError {
         status: String,
         /// Why it could not be written.
         source: Box<StorageError>,
+    },
+    /// The record of a beginning action could not be written, as far as known: it may be there, and
+    /// pending.
+    #[error(transparent)]
+    PerhapsPending(StorageError),
+    /// The action failed, and the record does not say so: it could not be written.
+    #[error("{}", error_chain(error))]
+    StillPending {
+        /// Why the action failed; this level's text, since Helm says no more.
+        error: Box<Self>,
+        /// The status in the record.
+        status: String,
+        /// Why the record could not be written.
+        record: Box<StorageError>,
     },
     /// `--hide-secret` without a dry run.
     #[error("Hiding Kubernetes secrets requires a dry-run mode")]
@@ -158,10 +173,22 @@ impl From<template::Error> for ActionError {
 }
 
 impl ActionError {
+    /// The record of a beginning action that could not be created.
+    pub(super) fn not_begun(error: StorageError) -> Self {
+        if error.may_have_taken_effect() { Self::PerhapsPending(error) } else { error.into() }
+    }
+
+    /// A failure that the record does not know.
+    pub(super) fn still_pending(error: Self, status: &Status, record: StorageError) -> Self {
+        let (error, record) = (Box::new(error), Box::new(record));
+        Self::StillPending { error, status: status.to_string(), record }
+    }
+
     /// Whether the end was asked for.
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Wait(WaitError::Cancelled) => true,
+            Self::StillPending { error, .. } => error.is_cancelled(),
             Self::Write(errors) => errors.cancelled,
             Self::Update(error) => error
                 .errors

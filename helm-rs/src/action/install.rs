@@ -126,17 +126,20 @@ pub async fn install(
         supersede(session, last).await?;
     }
     let mut record = draft.record(&Status::PendingInstall, "Initial install underway")?;
-    storage.create(&record, &release.labels).await?;
+    storage.create(&record, &release.labels).await.map_err(ActionError::not_begun)?;
 
     let written = write(session, &items, live, release).await;
     if let Err(error) = written {
         let description =
             format!("Release {} failed: {}", quote(&release.name), error_chain(&error));
         record.set_status(&Status::Failed, &description)?;
-        if let Err(error) = storage.update(&record, &release.labels).await {
-            session.log(format!("failed to record the release: {}", error_chain(&error)));
-        }
-        return Err(error);
+        return Err(match storage.update(&record, &release.labels).await {
+            Ok(()) => error,
+            Err(unwritten) => {
+                session.log(format!("failed to record the release: {}", error_chain(&unwritten)));
+                ActionError::still_pending(error, &Status::PendingInstall, unwritten)
+            }
+        });
     }
     let description = match release.description.as_str() {
         "" => "Install complete",

@@ -6,6 +6,7 @@ pub mod install;
 pub mod lint;
 mod lookup;
 pub mod plan;
+mod planned;
 mod prepare;
 pub mod repair;
 pub mod rights;

@@ -4,25 +4,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::ActionError;
 use super::install::InstallOptions;
+use super::planned::{change, create, delete, object};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
 use super::template::Rendering;
 use super::upgrade::{self, UpgradeOptions};
-use crate::apply::{CustomMerge, Item, Live, build, is_kept, patch_for};
+use crate::apply::{CustomMerge, Item, Live, build, patch_for};
 use crate::capabilities::KubeVersion;
 use crate::chart::{Chart, Warning};
-use crate::cluster::{
-    DeleteOptions, Discovery, ErrorKind, Kind, Patch, PatchKind, Propagation, Resource,
-};
-use crate::diff::{Lists, compare};
+use crate::cluster::{Discovery, ErrorKind, Resource};
 use crate::manifest::HookEvent;
 use crate::render::Host;
 use crate::values::{self, Nulls};
+
+pub use super::planned::{Leaf, ObjectChange, PlannedObject};
 
 /// What a plan is for.
 #[derive(Clone, Debug)]
@@ -31,66 +31,6 @@ pub enum PlanOptions {
     Install(InstallOptions),
     /// An upgrade.
     Upgrade(UpgradeOptions),
-}
-
-/// What would become of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectChange {
-    /// It would be created.
-    Create,
-    /// It would be changed.
-    Change,
-    /// It would stay as it is.
-    None,
-    /// It would be deleted: the chart no longer has it.
-    Delete,
-    /// The chart no longer has it, and it would stay: its policy says so, or it is gone already.
-    Leave,
-}
-
-impl ObjectChange {
-    /// The word in reports.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Change => "change",
-            Self::None => "unchanged",
-            Self::Delete => "delete",
-            Self::Leave => "leave",
-        }
-    }
-}
-
-/// A leaf that would change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaf {
-    /// Its place, such as `spec.template.spec.containers[name=web].image`.
-    pub path: String,
-    /// What is live, as JSON; none when it is new.
-    pub old: Option<String>,
-    /// What it would be, as JSON; none when it would go.
-    pub new: Option<String>,
-}
-
-/// An object of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedObject {
-    /// Its kind and version.
-    pub kind: Kind,
-    /// Its namespace; empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// What would become of it.
-    pub change: ObjectChange,
-    /// The leaves that would change.
-    pub leaves: Vec<Leaf>,
-    /// How many pods would be replaced; none when none would.
-    pub restarts: Option<i64>,
-    /// Why the server was not asked and it was computed in memory; empty when the server was.
-    pub in_memory: String,
-    /// Why the write would fail; empty when it would not.
-    pub fault: String,
 }
 
 /// A plan.
@@ -430,15 +370,11 @@ async fn finish(
         return Ok(plan);
     }
     let owner = (release.name.as_str(), draft.namespace.as_str());
-    let same = |one: &Item, other: &Item| {
-        one.kind() == other.kind()
-            && one.target.namespace == other.target.namespace
-            && one.target.name == other.target.name
-    };
     let known = |item: &Item| {
         draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()))
     };
-    let is_new = |item: &Item| !known(item) && !draft.current.iter().any(|old| same(old, item));
+    let is_new =
+        |item: &Item| !known(item) && !draft.current.iter().any(|old| prepare::same(old, item));
     let mut live =
         prepare::conflicts(session, &draft.target, is_new, owner, release.take_ownership)
             .await
@@ -557,151 +493,4 @@ async fn new_namespaces(session: &Session<'_>, draft: &Draft, live: &[Live]) -> 
         }
     }
     names
-}
-
-fn object(item: &Item, change: ObjectChange) -> PlannedObject {
-    PlannedObject {
-        kind: item.kind().clone(),
-        namespace: item.target.namespace.clone(),
-        name: item.target.name.clone(),
-        change,
-        leaves: Vec::new(),
-        restarts: None,
-        in_memory: String::new(),
-        fault: String::new(),
-    }
-}
-
-async fn create(
-    session: &Session<'_>,
-    item: &Item,
-    new_namespaces: &BTreeSet<String>,
-    new_kind: bool,
-) -> PlannedObject {
-    let mut planned = object(item, ObjectChange::Create);
-    if new_kind {
-        "the plan creates its definition".clone_into(&mut planned.in_memory);
-    } else if new_namespaces.contains(&item.target.namespace) {
-        "the plan creates its namespace".clone_into(&mut planned.in_memory);
-    } else if let Err(error) = session.writer().create_one(item, true).await {
-        match error.kind() {
-            ErrorKind::Forbidden => planned.in_memory = error.to_string(),
-            _ => planned.fault = error.to_string(),
-        }
-    }
-    planned
-}
-
-async fn change(session: &Session<'_>, item: &Item, live: &Value, patch: &Patch) -> PlannedObject {
-    let mut planned = object(item, ObjectChange::Change);
-    let after = match session.writer().patch_one(item, patch, true).await {
-        Ok(after) => after,
-        Err(error) => {
-            match error.kind() {
-                ErrorKind::Forbidden => planned.in_memory = error.to_string(),
-                _ => planned.fault = error.to_string(),
-            }
-            in_memory(item, live, patch).unwrap_or_else(|| live.clone())
-        }
-    };
-    let hidden = item.kind().kind == "Secret" && item.kind().group.is_empty();
-    planned.leaves = leaves(live, &after, hidden);
-    if planned.leaves.is_empty() && planned.fault.is_empty() {
-        planned.change = ObjectChange::None;
-    }
-    planned.restarts = restarts(item, live, &after);
-    planned
-}
-
-/// The object after a patch, without the server.
-fn in_memory(item: &Item, live: &Value, patch: &Patch) -> Option<Value> {
-    use mergepatch::Schemas as _;
-    let kind = item.kind();
-    let schema = mergepatch::embedded().schema(&kind.api_version(), &kind.kind);
-    let patch_type = match patch.kind {
-        PatchKind::Strategic => mergepatch::PatchType::Strategic,
-        _ => mergepatch::PatchType::Merge,
-    };
-    let patch = mergepatch::Patch { patch_type, body: patch.body.clone() };
-    mergepatch::apply(live, &patch, schema).ok()
-}
-
-/// What the server keeps about an object, which says nothing about what it is.
-const VOLATILE: [&str; 5] =
-    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"];
-
-/// The leaves that differ; contents of Secrets are not shown.
-fn leaves(live: &Value, after: &Value, hidden: bool) -> Vec<Leaf> {
-    let plain = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(object) = object.as_object_mut() {
-            object.remove("status");
-            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.retain(|name, _| !VOLATILE.contains(&name.as_str()));
-            }
-        }
-        let limits = goyaml::Limits::default();
-        goyaml::json::from_json_exact(object.to_string().as_bytes(), &limits).unwrap_or_default()
-    };
-    compare(&plain(live), &plain(after), Lists::ByKey)
-        .into_iter()
-        .map(|change| {
-            let path = change.path.to_string();
-            let secret = hidden && (path.starts_with("data") || path.starts_with("stringData"));
-            let show = |value: Option<goyaml::Value>| {
-                let value = value?;
-                Some(if secret {
-                    "(hidden)".to_owned()
-                } else {
-                    goyaml::json::to_json(&value).unwrap_or_default()
-                })
-            };
-            Leaf { path, old: show(change.old), new: show(change.new) }
-        })
-        .collect()
-}
-
-/// How many pods a change of the pod template replaces.
-fn restarts(item: &Item, live: &Value, after: &Value) -> Option<i64> {
-    let kind = item.kind();
-    if kind.group != "apps" || live.pointer("/spec/template") == after.pointer("/spec/template") {
-        return None;
-    }
-    let count = |path: &str| live.pointer(path).and_then(Value::as_i64);
-    let strategy = after.pointer("/spec/updateStrategy/type").and_then(Value::as_str);
-    match kind.kind.as_str() {
-        "Deployment" if after.pointer("/spec/paused") == Some(&json!(true)) => None,
-        "Deployment" => Some(count("/spec/replicas").unwrap_or(1)),
-        "StatefulSet" if strategy != Some("OnDelete") => Some(count("/spec/replicas").unwrap_or(1)),
-        "DaemonSet" if strategy != Some("OnDelete") => {
-            Some(count("/status/desiredNumberScheduled").unwrap_or_default())
-        }
-        _ => None,
-    }
-}
-
-async fn delete(session: &Session<'_>, item: &Item) -> PlannedObject {
-    let live = match session.cluster.get(&item.target).await {
-        Ok(live) => live,
-        Err(error) => {
-            let fault = if error.is_not_found() { String::new() } else { error.to_string() };
-            return PlannedObject { fault, ..object(item, ObjectChange::Leave) };
-        }
-    };
-    if is_kept(&live) {
-        return object(item, ObjectChange::Leave);
-    }
-    let mut planned = object(item, ObjectChange::Delete);
-    let options = DeleteOptions {
-        propagation: Some(Propagation::Background),
-        dry_run: true,
-        ..DeleteOptions::default()
-    };
-    if let Err(error) = session.cluster.delete(&item.target, &options).await {
-        match error.kind() {
-            ErrorKind::Forbidden => planned.in_memory = error.to_string(),
-            _ => planned.fault = error.to_string(),
-        }
-    }
-    planned
 }

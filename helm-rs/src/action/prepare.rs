@@ -102,6 +102,14 @@ pub(super) fn own(items: &mut [Item], name: &str, namespace: &str) {
     }
 }
 
+/// Whether both are one object, in the eyes of an upgrade's look at what is in the way: another
+/// version of the same kind is another object there (`objectKey`).
+pub(super) fn same(one: &Item, other: &Item) -> bool {
+    one.kind() == other.kind()
+        && one.target.namespace == other.target.namespace
+        && one.target.name == other.target.name
+}
+
 /// Looks at what is live of objects that the release does not have yet: all of it must be the
 /// release's own, unless ownership is taken (`existingResourceConflict`, `requireAdoption`).
 /// `others` are left unknown.

@@ -145,21 +145,22 @@ pub async fn upgrade(
     let mut storage = session.storage();
     let mut record = draft.record(&Status::PendingUpgrade, "Preparing upgrade")?;
     storage.max_history = options.max_history;
-    storage.create(&record, &labels).await?;
+    storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
     if let Err(error) = write(session, &current, &target, live, release).await {
         let description =
             format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
         session.log(format!("warning: {description}"));
         record.set_status(&Status::Failed, &description)?;
-        if let Err(error) = storage.update(&record, &labels).await {
-            session.log(format!(
-                "warning: Failed to update release {}: {}",
-                release.name,
-                error_chain(&error)
-            ));
-        }
-        return Err(error);
+        return Err(match storage.update(&record, &labels).await {
+            Ok(()) => error,
+            Err(unwritten) => {
+                let reason = error_chain(&unwritten);
+                session
+                    .log(format!("warning: Failed to update release {}: {reason}", release.name));
+                ActionError::still_pending(error, &Status::PendingUpgrade, unwritten)
+            }
+        });
     }
     let unrecorded = |source| ActionError::Unrecorded {
         name: release.name.clone(),
@@ -190,32 +191,39 @@ pub(super) async fn prepare(
     warnings: &mut Vec<Warning>,
 ) -> Result<Prepared, ActionError> {
     let name = &options.release.name;
-    let mut history = match session.storage().history(name).await {
-        Ok(history) => history,
-        Err(StorageError::NotFound) => {
+    let mut numbers = Vec::new();
+    let mut last: Option<(i64, Stored)> = None;
+    let mut deployed = Vec::new();
+    let keep = |stored: Stored| {
+        let revision = stored.record.revision()?;
+        numbers.push(revision);
+        if stored.has_status(&Status::Deployed) {
+            deployed.push((revision, stored.clone()));
+        }
+        if last.as_ref().is_none_or(|(newest, _)| *newest <= revision) {
+            last = Some((revision, stored));
+        }
+        Ok::<_, ActionError>(())
+    };
+    match session.storage().each(name, keep).await {
+        Err(ActionError::Storage(StorageError::NotFound)) => {
             return Err(StorageError::NoDeployed { name: name.clone() }.into());
         }
-        Err(error) => return Err(error.into()),
-    };
-    let mut revisions = Vec::with_capacity(history.len());
-    for stored in history.drain(..) {
-        revisions.push((stored.record.revision()?, stored));
+        result => result?,
     }
-    revisions.sort_by_key(|(revision, _)| *revision);
-    let numbers = revisions.iter().map(|(revision, _)| *revision).collect();
-    let Some((last_revision, last)) = revisions.pop() else {
+    numbers.sort_unstable();
+    let Some((last_revision, last)) = last else {
         return Err(StorageError::NoRevision { name: name.clone() }.into());
     };
     let status = last.record.info()?.status();
     if status.is_pending() {
         return Err(ActionError::Pending);
     }
-    let deployed = |stored: &Stored| {
-        stored.labels.get("status").is_some_and(|status| status == Status::Deployed.as_str())
-    };
+    deployed.retain(|(revision, _)| *revision != last_revision);
+    deployed.sort_by_key(|(revision, _)| *revision);
     let current = if status == Status::Deployed {
         last.clone()
-    } else if let Some((_, stored)) = revisions.into_iter().rev().find(|(_, s)| deployed(s)) {
+    } else if let Some((_, stored)) = deployed.pop() {
         stored
     } else if matches!(status, Status::Failed | Status::Superseded) {
         last.clone()
@@ -274,14 +282,8 @@ pub(super) async fn conflicts(
     namespace: &str,
     options: &ReleaseOptions,
 ) -> Result<Vec<Live>, ActionError> {
-    // `objectKey`: another version of the same kind is another object here.
-    let same = |one: &Item, other: &Item| {
-        one.kind() == other.kind()
-            && one.target.namespace == other.target.namespace
-            && one.target.name == other.target.name
-    };
     let owner = (options.name.as_str(), namespace);
-    let is_new = |item: &Item| !current.iter().any(|old| same(old, item));
+    let is_new = |item: &Item| !current.iter().any(|old| prepare::same(old, item));
     prepare::conflicts(session, target, is_new, owner, options.take_ownership)
         .await
         .map_err(|source| ActionError::Conflict { action: "update", source: Box::new(source) })

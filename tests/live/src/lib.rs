@@ -8,6 +8,7 @@
 )]
 
 pub mod objects;
+pub mod trial;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,19 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use live::objects::{Objects, differences, read};
-use live::{Program, chart};
-use plane::support::{or_skip, run};
+use live::trial::{Action, Trial, kubeconfig_through};
+use plane::support::or_skip;
 use plane::{FaultProxy, Match, Plane, PlaneOptions};
-use serde_json::Value;
-
-/// The chart has eight objects, cluster-scoped ones named after the namespace.
-const CHART: &str = "admission";
 
 struct Bed {
     plane: Plane,
@@ -38,17 +33,16 @@ async fn every_write() {
     let Some(bed) = Bed::open().await else { return };
     let began = Instant::now();
     let mut points = 0;
-    for upgrade in [false, true] {
-        let what = if upgrade { "upgrade" } else { "install" };
-        let wanted = bed.reference(what, upgrade);
+    for action in [Action::Install, Action::Upgrade] {
+        let wanted = bed.reference(action);
         for moment in [Moment::Before, Moment::After] {
             let mut place = 0;
-            while bed.ends_the_same(&wanted, upgrade, moment, place).await {
+            while bed.ends_the_same(&wanted, action, moment, place).await {
                 place += 1;
             }
             points += place;
-            println!("{what}: killed {moment:?} each of {place} writes");
-            assert!(place > 8, "the {what} has more writes than objects");
+            println!("{}: killed {moment:?} each of {place} writes", action.name());
+            assert!(place > 8, "the {} has more writes than objects", action.name());
         }
     }
     println!(
@@ -60,10 +54,10 @@ async fn every_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_at_the_boundaries_of_the_steps() {
     let Some(bed) = Bed::open().await else { return };
-    for (upgrade, moment) in [(false, Moment::After), (true, Moment::Before)] {
-        let wanted = bed.reference(if upgrade { "upgrade" } else { "install" }, upgrade);
+    for (action, moment) in [(Action::Install, Moment::After), (Action::Upgrade, Moment::Before)] {
+        let wanted = bed.reference(action);
         for place in SAMPLE {
-            let killed = bed.ends_the_same(&wanted, upgrade, moment, place).await;
+            let killed = bed.ends_the_same(&wanted, action, moment, place).await;
             assert!(killed, "no write {place}");
         }
     }
@@ -73,8 +67,7 @@ impl Bed {
     async fn open() -> Option<Self> {
         let plane = or_skip(Plane::start(PlaneOptions::default()).await)?;
         let proxy = plane.fault_proxy().await.unwrap();
-        let through = plane.folder().join("through-proxy.kubeconfig");
-        plane.write_kubeconfig(&through, &proxy.url(), &plane.identities().admin.token).unwrap();
+        let through = kubeconfig_through(&plane, &proxy.url(), "through-proxy");
         Some(Self { plane, proxy, through })
     }
 
@@ -83,18 +76,16 @@ impl Bed {
     async fn ends_the_same(
         &self,
         wanted: &Objects,
-        upgrade: bool,
+        action: Action,
         moment: Moment,
         place: usize,
     ) -> bool {
-        let what = if upgrade { "upgrade" } else { "install" };
+        let what = action.name();
         let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
-        self.prepare(&namespace, upgrade);
-        let Some(killed_at) = self.kill(&namespace, upgrade, moment, place).await else {
-            return false;
-        };
-        self.recover(&namespace, upgrade);
-        let faults = differences(wanted, &self.state(&namespace));
+        let trial = Trial::prepare(&self.plane, action, &namespace);
+        let Some(killed_at) = self.kill(&trial, moment, place).await else { return false };
+        trial.recover();
+        let faults = differences(wanted, &self.state(&trial));
         assert!(
             faults.is_empty(),
             "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
@@ -103,50 +94,21 @@ impl Bed {
         true
     }
 
-    fn arguments(namespace: &str, upgrade: bool) -> Vec<String> {
-        let step = if upgrade { 2 } else { 1 };
-        let values = chart(CHART).join(format!("steps/{step}.yaml"));
-        let mut all = vec!["release".to_owned()];
-        all.push(if upgrade { "upgrade" } else { "install" }.to_owned());
-        all.push("r".to_owned());
-        all.push(chart(CHART).to_string_lossy().into_owned());
-        all.extend(["-n", namespace, "-f"].map(str::to_owned));
-        all.push(values.to_string_lossy().into_owned());
-        all
-    }
-
-    fn ichor(&self, arguments: &[&str]) {
-        let outcome = Program::Ichor.sealed(&self.plane.kubeconfig()).run(arguments);
-        assert_eq!(
-            outcome.code,
-            Some(0),
-            "{arguments:?}: {}{}",
-            String::from_utf8_lossy(&outcome.stdout),
-            String::from_utf8_lossy(&outcome.stderr)
-        );
-    }
-
-    /// A namespace, for an upgrade with the release in it.
-    fn prepare(&self, namespace: &str, upgrade: bool) {
-        run(self.plane.kubectl().unwrap().args(["create", "namespace", namespace])).unwrap();
-        if upgrade {
-            let arguments = Self::arguments(namespace, false);
-            self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        }
-    }
-
     /// The end state without a kill.
-    fn reference(&self, what: &str, upgrade: bool) -> Objects {
-        let namespace = format!("reference-{what}");
-        self.prepare(&namespace, upgrade);
-        let arguments = Self::arguments(&namespace, upgrade);
-        self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        self.state(&namespace)
+    fn reference(&self, action: Action) -> Objects {
+        let trial = Trial::prepare(&self.plane, action, &format!("reference-{}", action.name()));
+        trial.succeed(&trial.arguments(action));
+        self.state(&trial)
     }
 
-    fn start(&self, namespace: &str, upgrade: bool) -> Child {
+    fn state(&self, trial: &Trial<'_>) -> Objects {
+        assert_eq!(trial.unfinished(), None);
+        trial.objects(&read(&self.plane).unwrap())
+    }
+
+    fn start(&self, trial: &Trial<'_>) -> Child {
         Command::new(test_support::place::ichor())
-            .args(Self::arguments(namespace, upgrade))
+            .args(trial.arguments(trial.action))
             .env("KUBECONFIG", &self.through)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -156,18 +118,12 @@ impl Bed {
     }
 
     /// Kills the program at a write; none when it has fewer writes.
-    async fn kill(
-        &self,
-        namespace: &str,
-        upgrade: bool,
-        moment: Moment,
-        place: usize,
-    ) -> Option<String> {
+    async fn kill(&self, trial: &Trial<'_>, moment: Moment, place: usize) -> Option<String> {
         let mut pauses = match moment {
             Moment::Before => self.proxy.pause_before(Match::writes()),
             Moment::After => self.proxy.pause_after(Match::writes()),
         };
-        let mut child = self.start(namespace, upgrade);
+        let mut child = self.start(trial);
         let mut seen = 0;
         let killed = loop {
             let paused = tokio::time::timeout(Duration::from_millis(200), pauses.recv()).await;
@@ -194,57 +150,5 @@ impl Bed {
         self.proxy.clear();
         drop(pauses);
         killed
-    }
-
-    /// What `ichor release install --help` says.
-    fn recover(&self, namespace: &str, upgrade: bool) {
-        let has_record = run(self.plane.kubectl().unwrap().args([
-            "-n",
-            namespace,
-            "get",
-            "secrets",
-            "-l",
-            "owner=helm",
-            "-o",
-            "name",
-        ]))
-        .is_ok_and(|names| !names.trim().is_empty());
-        if has_record {
-            self.ichor(&["release", "repair", "r", "-n", namespace, "--yes"]);
-        }
-        let mut arguments = Self::arguments(namespace, upgrade);
-        "upgrade".clone_into(&mut arguments[1]);
-        arguments.push("--install".to_owned());
-        self.ichor(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    }
-
-    /// The release's objects, the namespace's name taken out; of the records, that one is
-    /// deployed and none is pending.
-    fn state(&self, namespace: &str) -> Objects {
-        let mut state = BTreeMap::new();
-        let mut statuses = Vec::new();
-        for (title, object) in read(&self.plane).unwrap() {
-            let text = object.to_string();
-            let own = title.contains(&format!(" {namespace}/"))
-                || title.contains(&format!("/{namespace}-r"));
-            if !own || title.contains("/default") {
-                continue;
-            }
-            if title.contains("/sh.helm.release.v1.") {
-                let status = object.pointer("/metadata/labels/status").and_then(Value::as_str);
-                statuses.push(status.unwrap_or_default().to_owned());
-                continue;
-            }
-            let text = text.replace(namespace, "(namespace)");
-            let title = title.replace(namespace, "(namespace)");
-            state.insert(title, serde_json::from_str(&text).unwrap());
-        }
-        let deployed = statuses.iter().filter(|status| *status == "deployed").count();
-        assert_eq!(deployed, 1, "{namespace}: {statuses:?}");
-        let ended =
-            |status: &String| matches!(status.as_str(), "deployed" | "superseded" | "failed");
-        assert!(statuses.iter().all(ended), "{namespace}: {statuses:?}");
-        assert!(Path::new(&self.through).is_file());
-        state
     }
 }

@@ -140,3 +140,13 @@ pub(super) fn check_label_value(value: &str) -> Result<(), StorageError> {
     }
     Err(StorageError::LabelValue { value: value.to_owned(), reason: problems.join("; ") })
 }
+
+impl StorageError {
+    /// Whether a write that failed so may have been done all the same.
+    pub fn may_have_taken_effect(&self) -> bool {
+        match self {
+            Self::Cluster { source, .. } | Self::Bare(source) => source.may_have_taken_effect(),
+            _ => false,
+        }
+    }
+}

@@ -76,12 +76,30 @@ impl<'a> Storage<'a> {
     /// # Errors
     /// [`StorageError::NotFound`] when there are none.
     pub async fn entries(&self, name: &str) -> Result<Vec<Entry>, StorageError> {
-        let labels = Labels::from([
-            ("name".to_owned(), name.to_owned()),
-            ("owner".to_owned(), "helm".to_owned()),
-        ]);
-        let entries = self.driver.query(&labels).await?;
+        let entries = self.driver.query(&labels_of_release(name)).await?;
         if entries.is_empty() { Err(StorageError::NotFound) } else { Ok(entries) }
+    }
+
+    /// Looks at each revision of a release in the store's order, decoded one at a time; entries
+    /// that do not decode are passed over.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is no entry; the first error of `visit`.
+    pub async fn each<E: From<StorageError> + Send>(
+        &self,
+        name: &str,
+        mut visit: impl FnMut(Stored) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let labels = labels_of_release(name);
+        let (mut found, mut result) = (false, Ok(()));
+        let mut entry = |entry: Entry| {
+            found = true;
+            if let (Ok(record), Ok(())) = (entry.record, &result) {
+                result = visit(Stored { record, labels: entry.labels });
+            }
+        };
+        self.driver.each(&labels, &mut entry).await?;
+        if found { result } else { Err(StorageError::NotFound.into()) }
     }
 
     /// A release's revisions in the store's order; entries that do not decode are passed over.
@@ -98,7 +116,16 @@ impl<'a> Storage<'a> {
     /// [`StorageError::NotFound`] when there are none, [`StorageError::NoRevision`] when none
     /// decodes.
     pub async fn last(&self, name: &str) -> Result<Stored, StorageError> {
-        let newest = newest(self.history(name).await?)?;
+        let mut newest: Option<(i64, Stored)> = None;
+        self.each(name, |stored| {
+            let revision = stored.record.revision()?;
+            if newest.as_ref().is_none_or(|(other, _)| revision > *other) {
+                newest = Some((revision, stored));
+            }
+            Ok::<_, StorageError>(())
+        })
+        .await?;
+        let newest = newest.map(|(_, stored)| stored);
         newest.ok_or_else(|| StorageError::NoRevision { name: name.to_owned() })
     }
 
@@ -140,18 +167,16 @@ impl<'a> Storage<'a> {
     /// # Errors
     /// After trying them all: the error of one, or how many failed.
     pub async fn remove_least_recent(&self, name: &str, keep: usize) -> Result<(), StorageError> {
-        let entries = self.entries(name).await?;
-        let deployed = Status::Deployed;
-        let mut revisions = Vec::with_capacity(entries.len());
-        let mut last_deployed = None;
-        for entry in entries {
-            let Ok(record) = entry.record else { continue };
-            let revision = record.revision()?;
-            if entry.labels.get("status").is_some_and(|status| status == deployed.as_str()) {
+        let (mut revisions, mut last_deployed) = (Vec::new(), None);
+        self.each(name, |stored| {
+            let revision = stored.record.revision()?;
+            if stored.has_status(&Status::Deployed) {
                 last_deployed = last_deployed.max(Some(revision));
             }
             revisions.push(revision);
-        }
+            Ok::<_, StorageError>(())
+        })
+        .await?;
         revisions.sort_unstable();
         let surplus = revisions.len().saturating_sub(keep);
         let victims =
@@ -171,6 +196,11 @@ impl<'a> Storage<'a> {
             }),
         }
     }
+}
+
+/// What all revisions of a release have in common.
+fn labels_of_release(name: &str) -> Labels {
+    Labels::from([("name".to_owned(), name.to_owned()), ("owner".to_owned(), "helm".to_owned())])
 }
 
 fn decoded(entries: Vec<Entry>) -> Vec<Stored> {

@@ -15,7 +15,7 @@ mod objects;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
-use super::{CodecError, CodecLimits, Record, decode, encode};
+use super::{CodecError, CodecLimits, Record, Status, decode, encode};
 
 pub use error::{DecodeError, StorageError};
 pub use files::FilesDriver;
@@ -43,6 +43,13 @@ pub struct Stored {
     pub labels: Labels,
 }
 
+impl Stored {
+    /// Whether the label tells this status, by which Helm's queries go.
+    pub fn has_status(&self, status: &Status) -> bool {
+        self.labels.get("status").is_some_and(|label| label == status.as_str())
+    }
+}
+
 /// An entry of a list, which may not decode.
 #[derive(Debug)]
 pub struct Entry {
@@ -64,6 +71,18 @@ pub trait Driver: Send + Sync {
 
     /// Lists all records that have these labels, in the store's order; none is an empty list.
     fn query<'a>(&'a self, labels: &'a Labels) -> StorageReply<'a, Vec<Entry>>;
+
+    /// Hands over what [`Self::query`] lists, one by one, so that not all need be held decoded.
+    fn each<'a>(
+        &'a self,
+        labels: &'a Labels,
+        visit: &'a mut (dyn FnMut(Entry) + Send),
+    ) -> StorageReply<'a, ()> {
+        Box::pin(async move {
+            self.query(labels).await?.into_iter().for_each(visit);
+            Ok(())
+        })
+    }
 
     /// Stores a new record under a key that must be free.
     fn create<'a>(

@@ -138,6 +138,18 @@ impl Driver for ObjectDriver<'_> {
 
     fn query<'a>(&'a self, wanted: &'a Labels) -> StorageReply<'a, Vec<Entry>> {
         Box::pin(async move {
+            let mut entries = Vec::new();
+            self.each(wanted, &mut |entry| entries.push(entry)).await?;
+            Ok(entries)
+        })
+    }
+
+    fn each<'a>(
+        &'a self,
+        wanted: &'a Labels,
+        visit: &'a mut (dyn FnMut(Entry) + Send),
+    ) -> StorageReply<'a, ()> {
+        Box::pin(async move {
             let mut selector = Vec::with_capacity(wanted.len());
             for (name, value) in wanted {
                 check_label_value(value)?;
@@ -165,7 +177,8 @@ impl Driver for ObjectDriver<'_> {
                 labels: labels(&object),
                 record: self.record(&object),
             };
-            Ok(page.items.into_iter().map(entry).collect())
+            page.items.into_iter().map(entry).for_each(visit);
+            Ok(())
         })
     }
 

@@ -94,6 +94,7 @@ pub(super) async fn handle(
                 Fault::TooManyRequests { retry_after } => {
                     (StatusCode::TOO_MANY_REQUESTS, Some(retry_after))
                 }
+                Fault::Busy => (StatusCode::TOO_MANY_REQUESTS, None),
                 Fault::Conflict => (StatusCode::CONFLICT, None),
                 Fault::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, None),
                 Fault::ExpiredToken => (StatusCode::UNAUTHORIZED, None),

@@ -102,26 +102,38 @@ impl FaultProxy {
 
     /// Adds a rule for all matching requests from now on. The first rule that matches decides.
     pub fn add(&self, matching: Match, fault: Fault) -> RuleId {
-        self.state.add(matching, Decision::Fault(fault), None)
+        self.state.add(matching, Decision::Fault(fault), 0, None)
     }
 
     /// Adds a rule for the next `count` matching requests.
     pub fn add_times(&self, count: usize, matching: Match, fault: Fault) -> RuleId {
-        self.state.add(matching, Decision::Fault(fault), Some(count))
+        self.state.add(matching, Decision::Fault(fault), 0, Some(count))
+    }
+
+    /// Adds a rule that lets the first `skip` matching requests go and then acts on `count` of
+    /// them, or on all.
+    pub fn add_later(
+        &self,
+        skip: usize,
+        count: Option<usize>,
+        matching: Match,
+        fault: Fault,
+    ) -> RuleId {
+        self.state.add(matching, Decision::Fault(fault), skip, count)
     }
 
     /// Stops matching requests before they are forwarded; each waits until its [`Paused`] is
     /// released or dropped.
     pub fn pause_before(&self, matching: Match) -> mpsc::UnboundedReceiver<Paused> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.state.add(matching, Decision::PauseBefore(sender), None);
+        self.state.add(matching, Decision::PauseBefore(sender), 0, None);
         receiver
     }
 
     /// Stops matching requests after they took effect and before the client has the answer.
     pub fn pause_after(&self, matching: Match) -> mpsc::UnboundedReceiver<Paused> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.state.add(matching, Decision::PauseAfter(sender), None);
+        self.state.add(matching, Decision::PauseAfter(sender), 0, None);
         receiver
     }
 
@@ -166,11 +178,17 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, matching: Match, decision: Decision, times: Option<usize>) -> RuleId {
+    fn add(
+        &self,
+        matching: Match,
+        decision: Decision,
+        skip: usize,
+        times: Option<usize>,
+    ) -> RuleId {
         let mut inner = self.lock();
         inner.next_rule += 1;
         let id = RuleId(inner.next_rule);
-        inner.rules.push(Rule { id, matching, decision, times });
+        inner.rules.push(Rule { id, matching, decision, skip, times });
         id
     }
 
@@ -188,6 +206,10 @@ impl State {
         let mut decision = Decision::Pass;
         for rule in &mut inner.rules {
             if rule.times != Some(0) && rule.matching.covers(&record) {
+                if rule.skip > 0 {
+                    rule.skip -= 1;
+                    continue;
+                }
                 rule.times = rule.times.map(|times| times - 1);
                 decision = rule.decision.clone();
                 break;

@@ -100,6 +100,8 @@ pub enum Fault {
         /// Seconds to wait.
         retry_after: u32,
     },
+    /// 429 without saying when to come back; not forwarded.
+    Busy,
     /// 409 `Conflict`; not forwarded.
     Conflict,
     /// 500 `InternalError`; not forwarded.
@@ -154,6 +156,8 @@ pub(super) struct Rule {
     pub(super) id: RuleId,
     pub(super) matching: Match,
     pub(super) decision: Decision,
+    /// How many matching requests it still lets go.
+    pub(super) skip: usize,
     /// How often it still acts; `None` for ever.
     pub(super) times: Option<usize>,
 }
@@ -176,7 +180,7 @@ impl Decision {
             Self::PauseAfter(_) => "pause-after",
             Self::Fault(fault) => match fault {
                 Fault::Delay(_) => "delay",
-                Fault::TooManyRequests { .. } => "429",
+                Fault::TooManyRequests { .. } | Fault::Busy => "429",
                 Fault::Conflict => "409",
                 Fault::InternalError => "500",
                 Fault::Unavailable => "503",

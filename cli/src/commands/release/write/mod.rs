@@ -2,14 +2,11 @@
 
 mod session;
 
-use std::time::Duration;
-
 use clap::Args;
 use helm_rs::action::{ActionError, DryRun, ReleaseOptions};
 use helm_rs::apply::WaitError;
 use helm_rs::chart::Chart;
 use helm_rs::error_chain;
-use helm_rs::gotext::quote;
 use helm_rs::release::Record;
 
 use super::status::{Shown, table};
@@ -185,23 +182,13 @@ impl WriteFlags {
             hide_secret: self.hide_secret,
             wait: self.wait,
             wait_for_jobs: self.wait_for_jobs,
-            timeout: self.timeout()?,
+            timeout: flags::duration("timeout", &self.timeout)?,
             take_ownership: self.take_ownership,
             disable_validation: self.disable_openapi_validation,
             no_hooks: self.no_hooks,
             skip_schema_validation: self.skip_schema_validation,
             subchart_notes: self.render_subchart_notes,
         })
-    }
-
-    fn timeout(&self) -> Result<Duration, CommandError> {
-        let parsed = helm_rs::render::time::Duration::parse(&self.timeout).map_err(|error| {
-            CommandError::new(format_args!(
-                "invalid argument {} for \"--timeout\" flag: {error}",
-                quote(&self.timeout)
-            ))
-        })?;
-        Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
     }
 
     /// Prints what became of the release, as Helm does.
@@ -254,6 +241,15 @@ pub(super) fn action_error(
         ActionError::Unrecorded { .. } => {
             error_with.hint(format!("then run: ichor release repair {release}"))
         }
+        ActionError::PerhapsPending(_) => error_with.hint(format!(
+            "nothing else was written, but the record may be there, and pending; see: ichor release \
+             repair {release}"
+        )),
+        ActionError::StillPending { status, record, .. } => error_with.hint(format!(
+            "the record still says {status}, as it could not be written: {}; when it can be, run: \
+             ichor release repair {release}",
+            error_chain(&**record)
+        )),
         ActionError::Wait(WaitError::Deadline) if !heard.waiting.is_empty() => {
             let objects: Vec<String> = heard
                 .waiting

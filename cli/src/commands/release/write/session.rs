@@ -76,7 +76,8 @@ pub(crate) fn run<T>(
     let environment = context.environment;
     let progress = !context.global.quiet && (context.global.verbose || environment.is_terminal());
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        // One for the connection; this thread renders, and asks.
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
