@@ -200,9 +200,14 @@ fn list<S: AsRef<str>>(items: &[S]) -> Value {
     Value::Seq(items.iter().map(|item| Value::from(item.as_ref())).collect())
 }
 
-/// A live setting, but under Talos a fixed one.
+/// A live setting, but under Talos a fixed one. What runs keeps its form where it says the same:
+/// capabilities in another order are the same capabilities, and a new order would restart pods.
 fn talos(facts: &Facts, fixed: Value, live: fn(&Live) -> Option<Value>) -> Wanted {
-    if facts.talos { Wanted::Value(fixed) } else { Wanted::kept(facts, live) }
+    if !facts.talos {
+        return Wanted::kept(facts, live);
+    }
+    let running = facts.live.as_ref().and_then(live);
+    Wanted::Value(running.filter(|running| is_same_setting(running, &fixed)).unwrap_or(fixed))
 }
 
 fn kube_prism(facts: &Facts, fixed: Value, live: fn(&Live) -> Option<Value>) -> Wanted {
@@ -225,8 +230,12 @@ fn live_replacement(live: &Live) -> Option<Value> {
 fn live_host(live: &Live) -> Option<Value> {
     text(live.api_host.as_ref())
 }
+/// A number, as people write ports: the chart puts it into Envoy's configuration unquoted, where a
+/// text gets quotes.
 fn live_port(live: &Live) -> Option<Value> {
-    text(live.api_port.as_ref())
+    let text = live.api_port.as_deref()?;
+    let number = text.parse::<u16>().ok().filter(|number| number.to_string() == text);
+    Some(number.map_or_else(|| text.into(), |number| Value::from(f64::from(number))))
 }
 fn live_agent(live: &Live) -> Option<Value> {
     live.agent_capabilities.as_deref().map(list)
@@ -359,10 +368,18 @@ pub fn changes(facts: &Facts) -> Vec<Change> {
     KEYS.iter().filter_map(changed).collect()
 }
 
-/// A number and its text are one setting: the chart quotes both.
-fn is_same_setting(a: &Value, b: &Value) -> bool {
+/// Whether two values of an owned key mean the same: a number, a boolean and their texts do, and
+/// lists in another order, which are sets under every owned key.
+pub(crate) fn is_same_setting(a: &Value, b: &Value) -> bool {
+    if let (Value::Seq(a), Value::Seq(b)) = (a, b) {
+        let within = |of: &[Value], other: &[Value]| {
+            of.iter().all(|item| other.iter().any(|other| is_same_setting(item, other)))
+        };
+        return within(a, b) && within(b, a);
+    }
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.to_string()),
+        Value::Bool(is) => Some(is.to_string()),
         _ => value.as_f64().map(|number| number.to_string()),
     };
     a == b || text(a).is_some_and(|a| Some(a) == text(b))
@@ -453,7 +470,7 @@ mod tests {
                 text("native"),
                 Wanted::Value(true.into()),
                 text("10.0.0.1"),
-                text("6443"),
+                Wanted::Value(Value::from(6443.0)),
                 Wanted::Value(list(&["CHOWN", "SYS_MODULE"])),
                 Wanted::Default,
                 Wanted::Value(true.into()),

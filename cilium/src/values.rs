@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 
 use goyaml::{Map, Value};
 
-use crate::owned::{Facts, KEYS, Wanted, take};
+use crate::owned::{Facts, KEYS, Wanted, is_same_setting, take};
 
 /// What is rendered, and what became of the user's values.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,10 +54,17 @@ pub fn effective(user: &Map, facts: &Facts) -> Result<Effective, ValuesError> {
             Wanted::Value(value) => Some(value),
         };
         let said = take(&mut values, key.path);
+        // The user's form of the same setting is what was rendered before: 7445 or "7445".
+        if let (Some(said), Some(value)) = (&said, &wanted)
+            && is_same_setting(said, value)
+        {
+            set(&mut values, key.path, said.clone())?;
+            continue;
+        }
         if let Some(value) = &wanted {
             set(&mut values, key.path, value.clone())?;
         }
-        if let Some(said) = said.filter(|said| Some(said) != wanted.as_ref()) {
+        if let Some(said) = said {
             overridden.push(Overridden { key: key.name(), said, wanted });
         }
     }
@@ -122,6 +129,25 @@ mod tests {
         assert!(text.contains("kubeProxyReplacement: true\n"), "{text}");
         assert!(text.contains("cgroup:\n  autoMount:\n    enabled: false\n"), "{text}");
         assert_eq!(effective.overridden, []);
+    }
+
+    #[test]
+    fn the_users_form_of_the_same_setting_is_kept() {
+        let facts = Facts::bootstrap(Some(Replacement::On), true);
+        let user = values(
+            "k8sServicePort: '7445'\nkubeProxyReplacement: 'true'\nk8sServiceHost: localhost\n\
+             cgroup: {autoMount: {enabled: 'false'}}\nsecurityContext: {capabilities: \
+             {cleanCiliumState: [SYS_RESOURCE, SYS_ADMIN, NET_ADMIN], ciliumAgent: [CHOWN]}}\n",
+        );
+        let effective = effective(&user, &facts).unwrap();
+        let text = yaml(&effective.values);
+        assert!(
+            text.contains("k8sServicePort: \"7445\"\nkubeProxyReplacement: \"true\"\n"),
+            "{text}"
+        );
+        assert!(text.contains("- SYS_RESOURCE\n    - SYS_ADMIN\n    - NET_ADMIN\n"), "{text}");
+        let keys: Vec<_> = effective.overridden.into_iter().map(|one| one.key).collect();
+        assert_eq!(keys, ["securityContext.capabilities.ciliumAgent"]);
     }
 
     #[test]

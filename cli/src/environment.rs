@@ -20,6 +20,7 @@ use helm_rs::render::time::Zone;
 /// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
 /// | `PATH` | Where post-renderers are looked for. |
 /// | `NO_COLOR` | Set and not empty: no colour. |
+/// | `COLUMNS` | How wide a plan may be; else 100 columns. |
 /// | any | What `env` and `expandenv` in `--name-template` ask for. |
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -27,6 +28,7 @@ pub struct Environment {
     now: Option<SystemTime>,
     input: Option<Vec<u8>>,
     terminal: bool,
+    output_terminal: bool,
 }
 
 impl Environment {
@@ -35,7 +37,13 @@ impl Environment {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .collect();
-        Self { variables, now: None, input: None, terminal: io::stderr().is_terminal() }
+        Self {
+            variables,
+            now: None,
+            input: None,
+            terminal: io::stderr().is_terminal(),
+            output_terminal: io::stdout().is_terminal(),
+        }
     }
 
     /// An environment of the given variables, with an empty standard input: for tests.
@@ -126,6 +134,11 @@ impl Environment {
             Some(input) => Box::new(io::Cursor::new(input.clone())),
             None => Box::new(io::stdin()),
         }
+    }
+
+    /// Whether standard output is a terminal.
+    pub(crate) const fn output_is_terminal(&self) -> bool {
+        self.output_terminal
     }
 
     /// Whether standard error is a terminal.

@@ -18,12 +18,24 @@ pub enum Colour {
     Never,
 }
 
+/// The form of what is told while a program runs unwatched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines that begin with the time
+    #[default]
+    Text,
+    /// A JSON object a line: `time`, `level`, `message`
+    Json,
+}
+
 /// Both output streams, and how much to say.
 pub struct Ui {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     colour: bool,
+    result_colour: bool,
     verbose: bool,
+    log: Option<(LogFormat, Environment)>,
 }
 
 /// A growing text that several owners share; what tests give a [`Ui`] to write to.
@@ -33,24 +45,39 @@ pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 impl Ui {
     /// The process's own streams.
     pub fn of_process(environment: &Environment) -> Self {
-        let colour = environment.is_terminal() && environment.variable("NO_COLOR").is_none();
+        let wanted = environment.variable("NO_COLOR").is_none();
+        let colour = environment.is_terminal() && wanted;
         // Locking per write is fine: results arrive in one piece.
-        Self::new(Box::new(io::stdout()), Box::new(io::stderr()), colour)
+        let ui = Self::new(Box::new(io::stdout()), Box::new(io::stderr()), colour);
+        // A result that goes into a file has none, wherever messages go.
+        Self { result_colour: environment.output_is_terminal() && wanted, ..ui }
     }
 
     /// Any streams.
     pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, colour: bool) -> Self {
-        Self { out, err, colour, verbose: false }
+        Self { out, err, colour, result_colour: colour, verbose: false, log: None }
     }
 
     /// Applies the flags that every command has.
     pub(crate) const fn configure(&mut self, colour: Colour, verbose: bool) {
         match colour {
             Colour::Auto => {}
-            Colour::Always => self.colour = true,
-            Colour::Never => self.colour = false,
+            Colour::Always => (self.colour, self.result_colour) = (true, true),
+            Colour::Never => (self.colour, self.result_colour) = (false, false),
         }
         self.verbose = verbose;
+    }
+
+    /// Whether results may be coloured.
+    pub(crate) const fn has_colour(&self) -> bool {
+        self.result_colour
+    }
+
+    /// From here on, everything that is no result is a line of a log, progress included.
+    pub(crate) fn log_as(&mut self, format: LogFormat, environment: &Environment) {
+        self.verbose = true;
+        self.colour = false;
+        self.log = Some((format, environment.clone()));
     }
 
     /// Writes a piece of the command's result.
@@ -87,6 +114,11 @@ impl Ui {
 
     /// Standard error has no fallback: when it is closed, the line is lost.
     fn line(&mut self, style: &str, label: &str, text: &[u8]) {
+        if let Some((format, environment)) = &self.log {
+            let line = log_line(*format, environment, label, text);
+            drop(self.err.write_all(line.as_bytes()));
+            return;
+        }
         let mut line = Vec::with_capacity(text.len() + 32);
         if self.colour && !label.is_empty() {
             line.extend_from_slice(style.as_bytes());
@@ -98,6 +130,20 @@ impl Ui {
         line.extend_from_slice(text);
         line.push(b'\n');
         drop(self.err.write_all(&line));
+    }
+}
+
+fn log_line(format: LogFormat, environment: &Environment, label: &str, text: &[u8]) -> String {
+    let level = if label == "Error: " { "error" } else { "info" };
+    let text = String::from_utf8_lossy(text);
+    let now = jiff::Timestamp::try_from(environment.now()).unwrap_or_default();
+    match format {
+        LogFormat::Text => format!("{now:.3} {level} {}\n", text.replace('\n', " ")),
+        LogFormat::Json => {
+            let time = format!("{now:.3}");
+            let line = serde_json::json!({ "time": time, "level": level, "message": text });
+            format!("{line}\n")
+        }
     }
 }
 

@@ -87,7 +87,9 @@ impl<'a> Renderer<'a> {
     }
 
     fn read(&self, text: &BString) -> Option<(ObjectRef, Arc<Object>)> {
-        let value = goyaml::from_yaml(text, &Limits::default()).ok()?;
+        // Rendering trims; the newline may belong to a block scalar at the end.
+        let text = [text.as_slice(), b"\n"].concat();
+        let value = goyaml::from_yaml(&text, &Limits::default()).ok()?;
         let json = goyaml::json::to_json(&value).ok()?;
         let value: Value = serde_json::from_str(&json).ok()?;
         let about = tree::identity(&value)?;

@@ -51,7 +51,7 @@ const MARKS: [&str; 10] = [
 ];
 
 /// Fields of one fixed value that the server adds where a manifest is silent.
-const DEFAULTS: [(&str, &str); 22] = [
+const DEFAULTS: [(&str, &str); 23] = [
     ("terminationMessagePath", "\"/dev/termination-log\""),
     ("terminationMessagePolicy", "\"File\""),
     ("imagePullPolicy", "\"IfNotPresent\""),
@@ -70,14 +70,30 @@ const DEFAULTS: [(&str, &str); 22] = [
     ("scheme", "\"HTTP\""),
     ("type", "\"ClusterIP\""),
     ("type", "\"\""),
+    ("type", "\"Opaque\""),
     ("sessionAffinity", "\"None\""),
     ("internalTrafficPolicy", "\"Cluster\""),
     ("defaultMode", "420"),
     ("serviceAccount", "\"cilium\""),
 ];
 
+/// Fields that the server leaves out when they are false or 0: those of its Go types that are no
+/// pointers (`staging/src/k8s.io/api/core/v1/types.go`). Where a pointer says false, that is said.
+const LEFT_OUT: [&str; 10] = [
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostPort",
+    "initialDelaySeconds",
+    "minReadySeconds",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "stdin",
+    "tty",
+];
+
 /// Fields that only the server writes.
-const SERVER: [&str; 8] = [
+const SERVER: [&str; 9] = [
     "status",
     "clusterIP",
     "clusterIPs",
@@ -86,6 +102,7 @@ const SERVER: [&str; 8] = [
     "serviceAccount",
     "creationTimestamp",
     "aggregationRule",
+    "finalizers",
 ];
 
 /// What of an object values can explain: not the server's fields, not marks, and of a Secret only
@@ -114,15 +131,13 @@ fn drop_marks(value: &mut Value, is_upgrade: bool, depth: usize) {
     }
     match value {
         Value::Object(map) => {
-            map.retain(|key, value| {
-                !MARKS.contains(&key.as_str())
-                    && !SERVER.contains(&key.as_str())
-                    && !is_empty(value)
-            });
+            map.retain(|key, _| !MARKS.contains(&key.as_str()) && !SERVER.contains(&key.as_str()));
             if is_upgrade && let Some(Value::String(image)) = map.get_mut("image") {
                 *image = image_repository(image).to_owned();
             }
             map.values_mut().for_each(|value| drop_marks(value, is_upgrade, depth - 1));
+            // Afterwards, since a map of nothing but marks is empty now.
+            map.retain(|_, value| !is_empty(value));
         }
         Value::Array(items) => {
             for item in items {
@@ -147,6 +162,12 @@ fn is_default(step: Option<&Step>, live: &Value) -> bool {
     let Some(Step::Key(key)) = step else { return false };
     let text = live.to_string();
     DEFAULTS.iter().any(|(field, value)| field == key && *value == text)
+}
+
+/// Whether a leaf that only the render has says nothing to the server.
+fn is_left_out(step: Option<&Step>, rendered: &Value) -> bool {
+    let Some(Step::Key(key)) = step else { return false };
+    LEFT_OUT.contains(&key.as_str()) && (*rendered == false || *rendered == 0)
 }
 
 /// The number of leaves; lists that are compared as a whole are one.
@@ -227,6 +248,7 @@ pub(super) fn differences(rendered: &Value, live: &Value) -> (usize, Vec<Path>) 
     places(Some(rendered), Some(live), &mut Vec::new(), &mut found);
     found.retain(|(path, rendered, live)| match (rendered, live) {
         (None, Some(live)) => !is_default(path.last(), live),
+        (Some(rendered), None) => !is_left_out(path.last(), rendered),
         _ => true,
     });
     let weight = |place: &Place<'_>| place.1.map_or(0, leaves).max(place.2.map_or(0, leaves));

@@ -46,11 +46,13 @@ pub(crate) fn objects(chart: &Chart, values: &Map) -> Result<Vec<Json>, String> 
         .map_err(|error| helm_rs::error_chain(&error))?;
     let hooks = rendering.hooks.iter().map(|hook| &hook.manifest);
     let texts = rendering.manifests.iter().map(|manifest| &manifest.content).chain(hooks);
-    let read = |text| {
-        let value = goyaml::from_yaml(text, &goyaml::Limits::default()).unwrap();
+    let read = |text: &bstr::BString| {
+        // Rendering trims; the newline may belong to a block scalar at the end.
+        let text = [text.as_slice(), b"\n"].concat();
+        let value = goyaml::from_yaml(&text, &goyaml::Limits::default()).unwrap();
         serde_json::from_str(&goyaml::json::to_json(&value).unwrap()).unwrap()
     };
-    Ok(texts.map(|text: &bstr::BString| read(text)).collect())
+    Ok(texts.map(read).collect())
 }
 
 pub(crate) fn value_sets() -> Result<Vec<(String, Map)>, Missing> {

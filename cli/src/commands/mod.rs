@@ -1,6 +1,10 @@
 //! The commands: one file each, named as the user types it.
 
+#[cfg(feature = "network")]
+mod adopt;
 pub(crate) mod chart;
+#[cfg(feature = "network")]
+mod cni;
 mod completions;
 mod release;
 
@@ -68,6 +72,13 @@ enum Command {
     /// Read and audit releases, out of dumps or a cluster; install and upgrade them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
+    /// Bring a running cluster under ichor: its Cilium
+    #[cfg(feature = "network")]
+    Adopt(Box<adopt::Arguments>),
+    /// Look at and take over the running Cilium
+    #[cfg(feature = "network")]
+    #[command(subcommand, arg_required_else_help = true)]
+    Cni(Box<cni::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -136,6 +147,10 @@ fn dispatch(
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
+        #[cfg(feature = "network")]
+        Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
+        #[cfg(feature = "network")]
+        Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }
 }

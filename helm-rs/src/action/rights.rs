@@ -27,17 +27,13 @@ pub struct Right {
 }
 
 impl Right {
-    pub(super) fn any(verb: &str, group: &str, resource: &str, namespace: &str) -> Self {
+    /// A verb on any object of a resource.
+    pub fn any(verb: &str, group: &str, resource: &str, namespace: &str) -> Self {
         Self::named(verb, group, resource, namespace, "")
     }
 
-    pub(super) fn named(
-        verb: &str,
-        group: &str,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Self {
+    /// A verb on one object.
+    pub fn named(verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
             group: group.to_owned(),
@@ -48,19 +44,21 @@ impl Right {
         }
     }
 
-    pub(super) fn on_object(verb: &str, item: &Item) -> Self {
+    /// A verb on a rendered object.
+    pub fn on_object(verb: &str, item: &Item) -> Self {
         let target = &item.target;
         let group = &item.kind().group;
         Self::named(verb, group, &target.resource.plural, &target.namespace, &target.name)
     }
 
     /// Creating names no object, so the right cannot either.
-    pub(super) fn create(item: &Item) -> Self {
+    pub fn create(item: &Item) -> Self {
         let target = &item.target;
         Self::any("create", &item.kind().group, &target.resource.plural, &target.namespace)
     }
 
-    fn question(&self) -> AccessQuestion {
+    /// The right as a question to the authorizer.
+    pub fn question(&self) -> AccessQuestion {
         let (resource, subresource) =
             self.resource.split_once('/').unwrap_or((self.resource.as_str(), ""));
         AccessQuestion {
@@ -95,7 +93,7 @@ impl std::fmt::Display for Right {
 }
 
 /// Orders rights and drops what a wider one among them covers.
-pub(super) fn sort(rights: &mut Vec<Right>) {
+pub fn sort(rights: &mut Vec<Right>) {
     rights.sort();
     rights.dedup();
     let any: BTreeSet<Right> =
@@ -115,7 +113,7 @@ pub(super) fn escalation(item: &Item, is_new: bool) -> Vec<Right> {
     }
     let namespace = &item.target.namespace;
     match kind.kind.as_str() {
-        "Role" | "ClusterRole" if is_new => rules(&item.value, namespace),
+        "Role" | "ClusterRole" if is_new => granted(&item.value, namespace),
         "Role" | "ClusterRole" => vec![Right::on_object("escalate", item)],
         "RoleBinding" | "ClusterRoleBinding" => {
             let text = |path: &str| item.value.pointer(path).and_then(Value::as_str);
@@ -131,7 +129,8 @@ pub(super) fn escalation(item: &Item, is_new: bool) -> Vec<Right> {
     }
 }
 
-fn rules(role: &Value, namespace: &str) -> Vec<Right> {
+/// What a Role or ClusterRole grants in a namespace, one by one.
+pub fn granted(role: &Value, namespace: &str) -> Vec<Right> {
     let texts = |rule: &Value, name: &str| -> Vec<String> {
         let list = rule.get(name).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
@@ -239,7 +238,7 @@ pub fn roles(release: &str, rights: &[Right], new_namespaces: &BTreeSet<String>)
 }
 
 /// One rule for each resource and set of verbs, names gathered.
-fn rule_list(rights: &[&Right]) -> Vec<Value> {
+pub fn rule_list(rights: &[&Right]) -> Vec<Value> {
     let mut rules = Vec::new();
     // group, resource, name → verbs; then names with the same verbs share a rule.
     let mut verbs: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();

@@ -17,9 +17,14 @@ use super::{
 
 /// A cluster whose calls are recorded, and fail where they are told to.
 pub struct Faults<'c> {
-    inner: &'c dyn Cluster,
+    inner: Inner<'c>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+}
+
+enum Inner<'c> {
+    Borrowed(&'c dyn Cluster),
+    Shared(Arc<dyn Cluster>),
 }
 
 #[derive(Default)]
@@ -130,7 +135,7 @@ impl fmt::Display for CallRecord {
 impl<'c> Faults<'c> {
     /// Wraps a cluster; nothing fails yet.
     pub fn new(inner: &'c dyn Cluster, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock, state: Mutex::new(State::default()) }
+        Self { inner: Inner::Borrowed(inner), clock, state: Mutex::new(State::default()) }
     }
 
     /// Sets the fault to come; it replaces one that has not struck. Calls so far count.
@@ -139,8 +144,11 @@ impl<'c> Faults<'c> {
     }
 
     /// The cluster inside.
-    pub const fn inner(&self) -> &'c dyn Cluster {
-        self.inner
+    pub fn inner(&self) -> &dyn Cluster {
+        match &self.inner {
+            Inner::Borrowed(cluster) => *cluster,
+            Inner::Shared(cluster) => &**cluster,
+        }
     }
 
     /// All calls so far.
@@ -261,18 +269,25 @@ fn question(question: &AccessQuestion) -> CallRecord {
     record("review", format!("{verb} {resource}.{group} {namespace}"))
 }
 
+impl Faults<'static> {
+    /// As [`Faults::new`], for actions that share their cluster.
+    pub fn shared(inner: Arc<dyn Cluster>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner: Inner::Shared(inner), clock, state: Mutex::new(State::default()) }
+    }
+}
+
 impl Cluster for Faults<'_> {
     fn get<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
         Box::pin(async move {
             // The inner call is made when it is awaited, so that a fault before it keeps it out.
-            let call = Box::pin(async move { self.inner.get(target).await });
+            let call = Box::pin(async move { self.inner().get(target).await });
             self.call(record("get", target.to_string()), call).await
         })
     }
 
     fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.list(resource, query).await });
+            let call = Box::pin(async move { self.inner().list(resource, query).await });
             let record = collection("list", resource, &query.namespace, &query.labels);
             self.call(record, call).await
         })
@@ -285,7 +300,7 @@ impl Cluster for Faults<'_> {
         options: &'a WriteOptions,
     ) -> Reply<'a, Value> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.create(target, object, options).await });
+            let call = Box::pin(async move { self.inner().create(target, object, options).await });
             let record =
                 CallRecord { dry_run: options.dry_run, ..record("create", target.to_string()) };
             self.call(record, call).await
@@ -299,7 +314,7 @@ impl Cluster for Faults<'_> {
         options: &'a WriteOptions,
     ) -> Reply<'a, Value> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.update(target, object, options).await });
+            let call = Box::pin(async move { self.inner().update(target, object, options).await });
             let record =
                 CallRecord { dry_run: options.dry_run, ..record("update", target.to_string()) };
             self.call(record, call).await
@@ -313,7 +328,7 @@ impl Cluster for Faults<'_> {
         options: &'a WriteOptions,
     ) -> Reply<'a, Value> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.patch(target, patch, options).await });
+            let call = Box::pin(async move { self.inner().patch(target, patch, options).await });
             let record = CallRecord {
                 dry_run: options.dry_run,
                 patch: match patch.kind {
@@ -330,7 +345,7 @@ impl Cluster for Faults<'_> {
 
     fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.delete(target, options).await });
+            let call = Box::pin(async move { self.inner().delete(target, options).await });
             let record =
                 CallRecord { dry_run: options.dry_run, ..record("delete", target.to_string()) };
             self.call(record, call).await
@@ -343,7 +358,7 @@ impl Cluster for Faults<'_> {
         query: &'a WatchQuery,
     ) -> Reply<'a, Box<dyn Watch + 'a>> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.watch(resource, query).await });
+            let call = Box::pin(async move { self.inner().watch(resource, query).await });
             let record = collection("watch", resource, &query.namespace, &query.labels);
             self.call(record, call).await
         })
@@ -351,35 +366,35 @@ impl Cluster for Faults<'_> {
 
     fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.logs(pod, container).await });
+            let call = Box::pin(async move { self.inner().logs(pod, container).await });
             self.call(record("logs", pod.to_string()), call).await
         })
     }
 
     fn discovery(&self, refresh: bool) -> Reply<'_, Arc<Discovery>> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.discovery(refresh).await });
+            let call = Box::pin(async move { self.inner().discovery(refresh).await });
             self.call(record("discover", String::new()), call).await
         })
     }
 
     fn server_version(&self) -> Reply<'_, ServerVersion> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.server_version().await });
+            let call = Box::pin(async move { self.inner().server_version().await });
             self.call(record("version", String::new()), call).await
         })
     }
 
     fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.openapi(group_version).await });
+            let call = Box::pin(async move { self.inner().openapi(group_version).await });
             self.call(record("openapi", group_version.to_owned()), call).await
         })
     }
 
     fn may<'a>(&'a self, asked: &'a AccessQuestion) -> Reply<'a, Decision> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.may(asked).await });
+            let call = Box::pin(async move { self.inner().may(asked).await });
             self.call(question(asked), call).await
         })
     }
@@ -390,21 +405,21 @@ impl Cluster for Faults<'_> {
         asked: &'a AccessQuestion,
     ) -> Reply<'a, Decision> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.subject_may(subject, asked).await });
+            let call = Box::pin(async move { self.inner().subject_may(subject, asked).await });
             self.call(question(asked), call).await
         })
     }
 
     fn rules<'a>(&'a self, namespace: &'a str) -> Reply<'a, Rules> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.rules(namespace).await });
+            let call = Box::pin(async move { self.inner().rules(namespace).await });
             self.call(record("review", format!("rules {namespace}")), call).await
         })
     }
 
     fn identity(&self) -> Reply<'_, Subject> {
         Box::pin(async move {
-            let call = Box::pin(async move { self.inner.identity().await });
+            let call = Box::pin(async move { self.inner().identity().await });
             self.call(record("review", "identity".to_owned()), call).await
         })
     }

@@ -345,6 +345,12 @@ fn container(container: &mut Value) {
         fill(probe, "periodSeconds", 10.into());
         fill(probe, "successThreshold", 1.into());
         fill(probe, "failureThreshold", 3.into());
+        // No pointer in the Go type: a zero is not stored.
+        if let Some(probe) = probe.as_object_mut()
+            && probe.get("initialDelaySeconds").and_then(Value::as_i64) == Some(0)
+        {
+            probe.remove("initialDelaySeconds");
+        }
         handler(probe);
     }
     for name in ["postStart", "preStop"] {

@@ -1,0 +1,175 @@
+//! `ichor adopt`: a running cluster comes under ichor.
+
+use clap::Args;
+use takeover::plan::{Outcome, Plan};
+use takeover::run::{Done, LeftOver, RunError};
+
+use super::cni::report::ReportFlags;
+use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
+use crate::commands::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = concat!(
+        "Shows what will be done, and does it with --yes. Nothing is deleted but the records of the\n",
+        "release before, after a backup that was read back and compared.\n\n",
+        "Examples:\n",
+        "  ichor adopt --cilium-only --plan\n",
+        "  ichor adopt --cilium-only --plan --report plan.html --report plan.md\n",
+        "  ichor adopt --cilium-only --yes\n",
+        "  ichor adopt --cilium-only --accept-cilium-diff=sha256:… --yes\n\n",
+        "Exit codes:\n",
+        "  0  done, or nothing to do\n",
+        "  1  it failed; run it again to go on\n",
+        "  2  the answer is no: refused, or consent is missing; nothing was written"
+    )
+)]
+pub(crate) struct Arguments {
+    /// Take over the running Cilium, and nothing else
+    #[arg(long, required = true)]
+    cilium_only: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    plan: bool,
+    /// Begin without asking
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    flags: PlanFlags,
+    #[command(flatten)]
+    report: ReportFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
+    /// Form of the plan
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    output: Output,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    arguments.report.check()?;
+    let work = arguments.flags.work(context)?;
+    if let Some(left) = arguments.flags.left_over(&work, context)? {
+        return resume(arguments, &work, &left, context);
+    }
+    let prepared = arguments.flags.plan(&work, context)?;
+    let plan = &prepared.plan;
+    arguments.report.show(plan, arguments.output, context)?;
+    if arguments.plan {
+        let asks = plan.is_refused() || !plan.consent.is_empty();
+        return Ok(if asks { Exit::No } else { Exit::Done });
+    }
+    if plan.outcome == Outcome::Nothing {
+        return Ok(Exit::Done);
+    }
+    if plan.is_refused() {
+        return Ok(Exit::No);
+    }
+    check_consent(plan, &arguments.consent, context)?;
+    if !arguments.yes {
+        return Err(no("nothing was written", "to begin, give --yes as well"));
+    }
+    let digest = Some(plan.digest.clone());
+    let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
+    finish(arguments, &work, result, context)
+}
+
+/// Finishes what an earlier run began, by its stored plan.
+fn resume(
+    arguments: &Arguments,
+    work: &Work,
+    left: &LeftOver,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    context.ui.result(format!(
+        "A takeover was begun and is not complete: revision {} is {}, {} foreign record(s) are \
+         still there.\nIt is finished by the plan that was consented to then, {}.\n",
+        left.revision, left.status, left.records, left.plan.digest
+    ))?;
+    if arguments.plan {
+        arguments.report.show(&left.plan, arguments.output, context)?;
+        return Ok(Exit::No);
+    }
+    if !arguments.yes {
+        return Err(no("nothing was written", "to finish it, give --yes as well"));
+    }
+    let (result, _) = arguments.flags.carry_out(work, &arguments.consent, None, context)?;
+    finish(arguments, work, result, context)
+}
+
+/// Says what was done, and looks at it once more.
+fn finish(
+    arguments: &Arguments,
+    work: &Work,
+    result: Result<Done, RunError>,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    let done = result.map_err(|error| run_error(&error))?;
+    context.ui.result(account(&done))?;
+    let after = arguments.flags.plan(work, context)?.plan;
+    let figures = after.figures();
+    let matches = after.outcome == Outcome::Nothing
+        && (figures.differences, figures.creations, figures.ownership) == (0, 0, 0);
+    let stays = if figures.residue == 0 {
+        String::new()
+    } else {
+        format!("; {} live-only leaves or objects stay", figures.residue)
+    };
+    if matches {
+        context.ui.result(format!(
+            "Verified: the record is deployed, what runs is what the chart renders{stays}.\n"
+        ))?;
+        return Ok(Exit::Done);
+    }
+    Err(CommandError::new(format_args!(
+        "the takeover is done, but what runs is not what the chart renders: {} difference(s), {} \
+         missing, {} ownership leaves",
+        figures.differences, figures.creations, figures.ownership
+    ))
+    .hint("see `ichor cni plan`"))
+}
+
+/// Whether the consent that the plan asks for was given, and to this plan.
+pub(crate) fn check_consent(
+    plan: &Plan,
+    consent: &ConsentFlags,
+    context: &Context<'_>,
+) -> Result<(), CommandError> {
+    for needed in &plan.consent {
+        if needed.flag == "--accept-cilium-changes" {
+            if !consent.accept_cilium_changes {
+                let message = format!("consent is missing: {}", needed.why);
+                return Err(no(message, "to accept it, give --accept-cilium-changes"));
+            }
+            continue;
+        }
+        let exact = format!("--accept-cilium-diff={}", plan.digest);
+        match consent.accept_cilium_diff.as_deref() {
+            None => {
+                let message = format!("consent is missing: {}", needed.why);
+                return Err(no(message, format!("to accept exactly this plan, give {exact}")));
+            }
+            Some("") if !context.environment.is_terminal() => {
+                return Err(no(
+                    "consent is missing: nobody saw this plan, since this is no terminal",
+                    format!("to accept exactly this plan, give {exact}"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    if let Some(given) = consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty())
+        && given != plan.digest
+    {
+        return Err(no(
+            format_args!(
+                "the consent is to another plan: {given}, and this one is {}",
+                plan.digest
+            ),
+            "look at the plan again; something changed in between",
+        ));
+    }
+    Ok(())
+}

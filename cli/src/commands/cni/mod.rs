@@ -1,0 +1,38 @@
+//! `ichor cni`: the cluster's Cilium under ichor's release.
+
+mod manifest;
+mod plan;
+pub(crate) mod report;
+mod restore;
+mod run;
+pub(crate) mod shared;
+mod status;
+
+use clap::Subcommand;
+
+use super::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say what a takeover of the running Cilium would do; writes nothing
+    Plan(Box<plan::Arguments>),
+    /// Take the running Cilium over, as a plan's digest says; what the Job runs
+    Run(Box<run::Arguments>),
+    /// Print the Job that carries a plan out, with its rights
+    Manifest(Box<manifest::Arguments>),
+    /// Say whose the running Cilium is, and what is left to do
+    Status(Box<status::Arguments>),
+    Restore(Box<restore::Arguments>),
+}
+
+pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    match command {
+        Command::Plan(arguments) => plan::run(*arguments, context),
+        Command::Run(arguments) => run::run(*arguments, context),
+        Command::Manifest(arguments) => manifest::run(&arguments, context),
+        Command::Status(arguments) => status::run(&arguments, context),
+        Command::Restore(arguments) => restore::run(&arguments, context),
+    }
+}

@@ -1,0 +1,88 @@
+//! `ichor cni restore`: back to how it was before the takeover.
+
+use clap::Args;
+use helm_rs::error_chain;
+use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
+
+use super::shared::{EXIT_CODES, PlanFlags, no};
+use crate::commands::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+#[derive(Debug, Args)]
+#[command(
+    about = "Put the foreign records back and give the objects their former owner",
+    after_help = EXIT_CODES
+)]
+pub(crate) struct Arguments {
+    /// Do it; else only say what would be done
+    #[arg(short, long)]
+    yes: bool,
+    /// Do it although objects changed since: the digest that was told
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let work = arguments.plan.work(context)?;
+    let plan = arguments
+        .plan
+        .session(&work, context, async |session| plan_restore(&*session.cluster).await)?;
+    let plan = plan.map_err(|error| restore_error(&error))?;
+    context.ui.result(account(&plan))?;
+    if !plan.refusals.is_empty() {
+        return Ok(Exit::No);
+    }
+    if !arguments.yes {
+        return Err(no("nothing was written", "to begin, give --yes as well"));
+    }
+    let digest = arguments.digest.as_deref();
+    let done = arguments.plan.session(&work, context, async |session| {
+        restore(&session.cluster, session.clock, work.holder(), digest).await
+    })?;
+    let done = done.map_err(|error| restore_error(&error))?;
+    context.ui.result(format!(
+        "Restored: {} record(s) are back, {} object(s) have their former owner, {} record(s) of \
+         ichor's are backed up and deleted.\n",
+        done.records.len(),
+        done.objects,
+        done.own.deleted.len()
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn restore_error(error: &RestoreError) -> CommandError {
+    let mut result = CommandError::new(error_chain(error));
+    if error.is_refusal() {
+        result.exit = Exit::No;
+    }
+    result
+}
+
+fn account(plan: &RestorePlan) -> String {
+    let mut text = String::new();
+    for refusal in &plan.refusals {
+        text.push_str(&format!("Refused: {refusal}\n"));
+    }
+    if !plan.refusals.is_empty() {
+        return text;
+    }
+    text.push_str("What happens\n");
+    for record in &plan.records {
+        text.push_str(&format!("  {record} is put back as it was\n"));
+    }
+    text.push_str(&format!("  {} object(s) get their former owner\n", plan.objects.len()));
+    for record in &plan.own {
+        text.push_str(&format!("  {} is backed up, then deleted\n", record.about));
+    }
+    if !plan.changed.is_empty() {
+        text.push_str("Changed since the takeover, and left as it is:\n");
+        for object in &plan.changed {
+            text.push_str(&format!("  {object}\n"));
+        }
+        text.push_str(&format!("To restore all the same, give --digest={}\n", plan.digest));
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! `ichor cni run`: the takeover that a digest names; what the Job runs.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+
+use super::shared::{ConsentFlags, PlanFlags, account, run_error};
+use crate::commands::Context;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::ui::LogFormat;
+
+/// Where a kubelet looks for a container's last words.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+/// Bytes that a kubelet reads of them.
+const MESSAGE_LIMIT: usize = 4096;
+
+#[derive(Debug, Args)]
+#[command(after_help = concat!(
+    "One line about the end goes to the termination message: to --termination-message, to\n",
+    "ICHOR_TERMINATION_MESSAGE, or to /dev/termination-log where there is one.\n",
+    "SIGTERM stops the run between two writes; the next run goes on from there.\n\n",
+    "Exit codes:\n",
+    "  0  done, or nothing to do\n",
+    "  1  it failed; run it again to go on\n",
+    "  2  refused, or consent is missing; nothing was written but the lock"
+))]
+pub(crate) struct Arguments {
+    /// The digest of the plan that was consented to
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    /// Take over: what every Job of an adopted cluster says until the hand-over is complete
+    #[arg(long, required = true)]
+    takeover: bool,
+    /// Write one line about the end to this file
+    #[arg(long, value_name = "FILE")]
+    termination_message: Option<String>,
+    /// Form of what is told on standard error
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    log_format: LogFormat,
+    #[command(flatten)]
+    plan: PlanFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
+}
+
+pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let log_format = arguments.log_format;
+    if !context.global.quiet {
+        context.ui.log_as(log_format, context.environment);
+    }
+    let file = message_file(arguments.termination_message.as_deref(), context.environment);
+    let outcome = execute(arguments, context);
+    if let Some(file) = file {
+        let line = message(&outcome);
+        // The exit code says what matters; a message that cannot be left does not change it.
+        if let Err(error) = fs::write(&file, line) {
+            context.ui.warning(format!("the termination message {file}: {error}"));
+        }
+    }
+    let text = outcome?;
+    match log_format {
+        LogFormat::Text => context.ui.result(text)?,
+        // Whoever collects a container's logs gets standard output among them.
+        LogFormat::Json => text.lines().for_each(|line| context.ui.warning(line)),
+    }
+    Ok(Exit::Done)
+}
+
+fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, CommandError> {
+    let mut consent = arguments.consent;
+    // The digest is the consent to everything that the plan told.
+    if arguments.digest.is_some() {
+        consent.accept_cilium_diff.get_or_insert_default();
+    }
+    let work = arguments.plan.work(context)?;
+    let (result, _) = arguments.plan.carry_out(&work, &consent, arguments.digest, context)?;
+    result.as_ref().map(account).map_err(run_error)
+}
+
+/// Where the termination message goes; none when nobody asks for one.
+fn message_file(flag: Option<&str>, environment: &Environment) -> Option<String> {
+    if let Some(file) = flag.or_else(|| environment.text("ICHOR_TERMINATION_MESSAGE")) {
+        return Some(file.to_owned());
+    }
+    Path::new(TERMINATION_LOG).exists().then(|| TERMINATION_LOG.to_owned())
+}
+
+/// One line about the end, as long as a kubelet reads it.
+fn message(outcome: &Result<String, CommandError>) -> String {
+    let (word, text) = match outcome {
+        Ok(text) => ("done", text.clone()),
+        Err(error) => {
+            let text = String::from_utf8_lossy(error.message.as_deref().unwrap_or_default());
+            let word = if error.exit == Exit::No { "refused" } else { "failed" };
+            // Refusals begin with the word themselves.
+            (word, text.strip_prefix("refused: ").unwrap_or(&text).to_owned())
+        }
+    };
+    let mut line = format!("{word}: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if line.len() > MESSAGE_LIMIT {
+        let mut end = MESSAGE_LIMIT - '…'.len_utf8();
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_that_a_kubelet_reads_whole() {
+        assert_eq!(
+            message(&Ok("Taken over:\n 3 objects\n".to_owned())),
+            "done: Taken over: 3 objects"
+        );
+        let mut error = CommandError::new("refused: another run is at work");
+        error.exit = Exit::No;
+        assert_eq!(message(&Err(error)), "refused: another run is at work");
+        let line = message(&Err(CommandError::new("ä\n".repeat(5000))));
+        assert!(line.starts_with("failed: ä ä") && line.ends_with('…'));
+        assert!(line.len() <= MESSAGE_LIMIT && line.len() > MESSAGE_LIMIT - 4, "{}", line.len());
+    }
+}

@@ -1,0 +1,298 @@
+//! What the commands on the running Cilium share: flags, chart, plan, takeover.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cilium::pinned::{LOCK, Pinned, pin};
+use clap::Args;
+use goyaml::{Limits, Map};
+use helm_rs::action::Session;
+use helm_rs::error_chain;
+use helm_rs::render::{Engine, EngineOptions};
+use takeover::plan::{Plan, Prepared, Request, WhoWrites, prepare, to_text};
+use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
+
+use crate::cache;
+use crate::commands::Context;
+use crate::commands::release::write::{Heard, run as run_session};
+use crate::connection::ClusterFlags;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Bytes that a chart's archive may have.
+const MAX_ARCHIVE: u64 = 100 * 1024 * 1024;
+/// Bytes that a values file may have.
+const MAX_VALUES: usize = 16 * 1024 * 1024;
+
+/// Exit codes, for `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, or nothing to do
+  1  it failed; run it again to go on
+  2  the answer is no: refused, or consent is missing; nothing was written";
+
+/// What decides on a plan.
+#[derive(Debug, Default, Args)]
+pub(crate) struct PlanFlags {
+    /// Values for the chart, when no release record has them
+    #[arg(long, value_name = "FILE")]
+    cilium_values: Option<String>,
+    /// Write the values that were recovered from what runs to this file, for --cilium-values
+    #[arg(long, value_name = "FILE", conflicts_with = "cilium_values")]
+    save_recovered_values: Option<String>,
+    /// Leave a CNI that is not Cilium alone
+    #[arg(long)]
+    cni_unmanaged: bool,
+    /// Whose rights are checked.
+    #[arg(skip)]
+    pub(crate) who_writes: WhoWrites,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+/// What a takeover may do.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ConsentFlags {
+    /// Accept what the gate found: the digest of the plan that was shown
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) accept_cilium_diff: Option<String>,
+    /// Accept changes of owned keys on the running data plane
+    #[arg(long)]
+    pub(crate) accept_cilium_changes: bool,
+    /// How long the rollout may take
+    #[arg(long, value_name = "DURATION", default_value = "10m0s")]
+    timeout: String,
+}
+
+impl ConsentFlags {
+    /// How long the rollout may take, as it was said.
+    pub(crate) fn timeout_text(&self) -> &str {
+        &self.timeout
+    }
+
+    pub(crate) fn timeout(&self) -> Result<Duration, CommandError> {
+        let parsed = helm_rs::render::time::Duration::parse(&self.timeout)
+            .map_err(|error| CommandError::new(format_args!("--timeout: {error}")))?;
+        Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
+    }
+}
+
+/// What plans are made with.
+pub(crate) struct Work {
+    engine: Engine,
+    pinned: Pinned,
+    values: Option<Map>,
+    /// Values that the plan recovered, so that they are not searched again.
+    recovered: OnceCell<Map>,
+    entropy: [u8; 32],
+    holder: String,
+}
+
+impl Work {
+    /// The name of this run in the lock.
+    pub(crate) fn holder(&self) -> &str {
+        &self.holder
+    }
+
+    /// The operator's values; none when there are none.
+    pub(crate) fn values(&self) -> Option<&Map> {
+        self.values.as_ref()
+    }
+}
+
+impl PlanFlags {
+    /// Runs something on the cluster.
+    pub(crate) fn session<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        run_session(&self.cluster, context, &work.engine, action).map(|(result, _)| result)
+    }
+
+    /// A takeover that was begun and is not complete.
+    pub(crate) fn left_over(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+    ) -> Result<Option<LeftOver>, CommandError> {
+        let found = self.session(work, context, async |session| {
+            left_over(&*session.cluster, session.clock).await
+        })?;
+        found.map_err(|error| CommandError::new(error_chain(&error)))
+    }
+
+    /// Finds chart and values.
+    pub(crate) fn work(&self, context: &mut Context<'_>) -> Result<Work, CommandError> {
+        let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(&error));
+        let values = self.values()?;
+        let pin = pin(LOCK).map_err(|error| fail(&error))?;
+        let archive = cache::resolve(&pin, MAX_ARCHIVE, context)?;
+        let mut warnings = Vec::new();
+        let limits = helm_rs::chart::Limits::default();
+        let pinned = Pinned::load(&pin, &archive.bytes, &limits, &mut warnings)
+            .map_err(|error| fail(&error))?;
+        let mut entropy = [0; 32];
+        getrandom::fill(&mut entropy)
+            .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
+        // Another name for every run, also of one process after the other.
+        let [a, b, c, d, ..] = entropy;
+        let run = u32::from_be_bytes([a, b, c, d]);
+        let host = context.environment.text("HOSTNAME").unwrap_or("ichor");
+        let holder = format!("{host}-{}-{run:08x}", std::process::id());
+        let engine = Engine::new(EngineOptions::default());
+        Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
+    }
+
+    fn values(&self) -> Result<Option<Map>, CommandError> {
+        let Some(path) = self.cilium_values.as_deref() else { return Ok(None) };
+        let fail =
+            |error: String| CommandError::new(format_args!("--cilium-values {path}: {error}"));
+        let text = fs::read(path).map_err(|error| fail(helm_rs::gotext::io_text(&error)))?;
+        if text.len() > MAX_VALUES {
+            return Err(fail(format!("more than {MAX_VALUES} bytes")));
+        }
+        goyaml::from_yaml_map(&text, "chartutil.Values", &Limits::default())
+            .map(Some)
+            .map_err(|error| fail(error_chain(&error)))
+    }
+
+    fn request<'a>(&self, work: &'a Work, session: &Session<'a>) -> Request<'a> {
+        Request {
+            cluster: Arc::clone(&session.cluster),
+            clock: session.clock,
+            engine: &work.engine,
+            pinned: &work.pinned,
+            values: work.values.as_ref().or_else(|| work.recovered.get()),
+            cni_unmanaged: self.cni_unmanaged,
+            who_writes: self.who_writes.clone(),
+            entropy: work.entropy,
+        }
+    }
+
+    /// Makes a plan.
+    pub(crate) fn plan(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+    ) -> Result<Prepared, CommandError> {
+        let (result, _) = run_session(&self.cluster, context, &work.engine, async |session| {
+            prepare(&self.request(work, session)).await
+        })?;
+        let prepared = result.map_err(|error| CommandError::new(error_chain(&error)))?;
+        self.save_recovered(work, &prepared)?;
+        if let Some(values) = &prepared.recovered {
+            // A second plan has them from the first.
+            drop(work.recovered.set(values.clone()));
+        }
+        Ok(prepared)
+    }
+
+    fn save_recovered(&self, work: &Work, prepared: &Prepared) -> Result<(), CommandError> {
+        let Some(path) = self.save_recovered_values.as_deref() else { return Ok(()) };
+        let fail = |error: String| {
+            CommandError::new(format_args!("--save-recovered-values {path}: {error}"))
+        };
+        let Some(values) = &prepared.recovered else {
+            // The plan after a takeover has its values from the record.
+            if work.recovered.get().is_some() || prepared.plan.is_refused() {
+                return Ok(());
+            }
+            let source = &prepared.plan.values.source;
+            return Err(fail(format!("there is nothing to save, the values come from {source}")));
+        };
+        let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()))
+            .map_err(|error| fail(error.to_string()))?;
+        fs::write(path, text).map_err(|error| fail(helm_rs::gotext::io_text(&error)))
+    }
+
+    /// Carries a plan out.
+    pub(crate) fn carry_out(
+        &self,
+        work: &Work,
+        consent: &ConsentFlags,
+        digest: Option<String>,
+        context: &mut Context<'_>,
+    ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
+        let timeout = consent.timeout()?;
+        run_session(&self.cluster, context, &work.engine, async |session| {
+            let run = Run {
+                request: self.request(work, session),
+                digest,
+                accept_changes: consent.accept_cilium_changes,
+                accept_diff: consent.accept_cilium_diff.is_some(),
+                holder: work.holder.clone(),
+                observer: session.observer,
+                cancel: session.cancel,
+                timeout,
+            };
+            take_over(&run).await
+        })
+    }
+}
+
+/// Prints a plan.
+pub(crate) fn print_plan(
+    plan: &Plan,
+    output: Output,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let json = plan.to_json().map_err(CommandError::new)?;
+    let text = match output {
+        Output::Table => to_text(plan, context.global.verbose),
+        Output::Json => format!("{json}\n"),
+        Output::Yaml => {
+            let value = goyaml::json::from_json(json.as_bytes(), &Limits::default())
+                .map_err(CommandError::new)?;
+            goyaml::to_yaml(&value).map_err(CommandError::new)?
+        }
+    };
+    context.ui.result(text)
+}
+
+/// The answer no: what it is about, and what to do instead.
+pub(crate) fn no(message: impl std::fmt::Display, hint: impl Into<String>) -> CommandError {
+    let mut error = CommandError::new(message).hint(hint);
+    error.exit = Exit::No;
+    error
+}
+
+/// A takeover's error as the command's.
+pub(crate) fn run_error(error: &RunError) -> CommandError {
+    let mut result = CommandError::new(error_chain(error));
+    if error.is_refusal() {
+        result.exit = Exit::No;
+        return result.hint("nothing was written; see `ichor cni plan`");
+    }
+    result.hint("run it again to go on where it stopped")
+}
+
+/// What was done, for people.
+pub(crate) fn account(done: &Done) -> String {
+    let mut text = String::new();
+    if done.resumed {
+        text.push_str("An earlier takeover was finished.\n");
+    }
+    let records = &done.records;
+    text.push_str(&format!(
+        "Taken over: revision {} of release cilium, records in namespace ichor-system.\n\
+         {} object(s) patched, {} created, {} as they should be; {} foreign record(s) backed up \
+         and deleted.\n",
+        done.revision,
+        done.patched.len(),
+        done.created.len(),
+        done.unchanged,
+        records.deleted.len(),
+    ));
+    for backup in &records.backups {
+        text.push_str(&format!("Backup: Secret ichor-system/{backup}\n"));
+    }
+    for left in &done.left {
+        text.push_str(&format!("Still to do: {left}\n"));
+    }
+    text
+}

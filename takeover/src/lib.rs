@@ -1,0 +1,22 @@
+//! Taking a running Cilium over: plan, gate, consent, act, survive.
+//!
+//! ```text
+//! survey ─ preconditions ─ rendered ─ gate ─ plan ─ consent (digest) ─ run ─ verify
+//! ```
+//!
+//! - [`survey`] reads the cluster; [`plan::prepare`] makes a [`plan::Plan`] of it and writes
+//!   nothing.
+//! - [`gate`] puts every leaf of every object into a class.
+//! - [`run::take_over`] plans again inside the lock, holds the digest against the consent, and
+//!   carries the plan out so that a kill between any two calls can be finished by the next run.
+//! - [`report`] shows a plan as a page, as Markdown or as JSON.
+//! - [`inventory`] is what Talos keeps of what it applied, and what has to leave it.
+
+pub mod gate;
+pub mod inventory;
+pub mod job;
+pub mod plan;
+pub mod rendered;
+pub mod report;
+pub mod run;
+pub mod survey;

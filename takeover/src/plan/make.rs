@@ -1,0 +1,474 @@
+//! Making a plan: survey, preconditions, rendering, gate, rights.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
+use cilium::provenance::{self, Source as Origin};
+use cilium::version::Step;
+use futures::stream::{self, StreamExt as _};
+use goyaml::Map;
+use helm_rs::action::rights::Right;
+use helm_rs::apply::Item;
+use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
+use helm_rs::error_chain;
+use helm_rs::render::Engine;
+use serde_json::{Value, json};
+
+use super::asks::{consent, sizes};
+use super::cause::{self, Causes, object_key};
+use super::origin::leaves_no_values;
+use super::preconditions::{Settled, preconditions, settle};
+use super::recovery::recover;
+use super::restart::restart;
+use super::rights::needs::Written;
+use super::rights::{self, Needs, Rights, WhoWrites};
+use super::state::{State, read_live, show, state};
+use super::{
+    Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
+    hash_leaves,
+};
+use crate::gate::{self, Desired};
+use crate::inventory;
+use crate::rendered::{
+    self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
+};
+use crate::survey::{Survey, SurveyError, builtin, read, survey, text};
+
+/// Requests under way at once.
+pub(super) const CONCURRENCY: usize = 16;
+/// What objects are needed for that templates look up.
+const LOOKED_UP: &str = "the chart looks it up";
+
+/// What to plan.
+pub struct Request<'a> {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// What renders.
+    pub engine: &'a Engine,
+    /// The pinned chart.
+    pub pinned: &'a Pinned,
+    /// The operator's values; none: those of the foreign record, or none at all.
+    pub values: Option<&'a Map>,
+    /// Leave another network plugin alone.
+    pub cni_unmanaged: bool,
+    /// Who will write.
+    pub who_writes: WhoWrites,
+    /// 32 bytes of entropy for what the chart generates.
+    pub entropy: [u8; 32],
+}
+
+/// A plan with what carries it out. It may hold credentials.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// The key of its hashes.
+    pub key: Key,
+    /// What was read.
+    pub survey: Survey,
+    /// The rendered chart; none when the plan refuses before it is rendered.
+    pub rendered: Option<Rendered>,
+    /// The user's values with the owned keys decided.
+    pub values: Map,
+    /// The user's values where they were recovered from what runs.
+    pub recovered: Option<Map>,
+    /// Objects in the order of writing, hooks left out.
+    pub objects: Vec<PreparedObject>,
+    /// The rights that it takes.
+    pub needs: Needs,
+}
+
+/// An object with what is written over it.
+#[derive(Clone, Debug)]
+pub struct PreparedObject {
+    /// Where it lives, and what is written: generated and others' leaves as they are live.
+    pub item: Item,
+    /// What was left out of the write.
+    pub desired: Desired,
+    /// Leaves that come out differently each time.
+    pub generated: BTreeSet<gate::Path>,
+    /// The live object; none when it is to be created.
+    pub live: Option<Value>,
+    /// Nothing is to be written.
+    pub keep: bool,
+    /// The hash of its state before; empty when it is to be created.
+    pub before: String,
+    /// The hash of its state after.
+    pub after: String,
+}
+
+/// Why no plan can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+    /// The chart cannot be rendered.
+    #[error(transparent)]
+    Rendered(#[from] RenderedError),
+    /// No patch can be made for an object.
+    #[error("the patch for {object}")]
+    Patch {
+        /// The object.
+        object: String,
+        /// Why.
+        source: mergepatch::Error,
+    },
+    /// The one who plans may not read what a plan is made of.
+    #[error("refused: {}", .0.refusal().map_or_else(String::new, |refusal| refusal.message))]
+    Rights(Box<Rights>),
+    /// The server does not take a write, in a dry run.
+    #[error("the server refuses the write of {object} (dry run)")]
+    DryRun {
+        /// The object.
+        object: String,
+        /// What it says.
+        source: ClusterError,
+    },
+}
+
+/// An error as the rights that are missing, when that is what it comes of.
+async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
+    let rights = rights::check_first(&*request.cluster, needs).await;
+    if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
+}
+
+pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
+    Refusal { reason: reason.to_owned(), message: message.to_string() }
+}
+
+/// Makes a plan. Nothing is written.
+///
+/// # Errors
+/// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids
+/// the takeover is no error but a refusal in the plan.
+pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
+    // Steps are on the heap, since whoever awaits a plan would carry all of them.
+    let survey = match Box::pin(survey(&*request.cluster)).await {
+        Ok(survey) => survey,
+        Err(error) => {
+            let mut needs = Needs::default();
+            needs.reading();
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
+    let mut plan = Plan {
+        schema_version: SCHEMA_VERSION.to_owned(),
+        chart: ChartAbout {
+            name: request.pinned.chart.name().to_owned(),
+            version: request.pinned.chart.metadata.version.clone(),
+            digest: request.pinned.digest.to_string(),
+        },
+        unchecked: survey.unread.clone(),
+        ..Plan::default()
+    };
+    let key = Key(survey.cluster_id.clone());
+    let checked = preconditions(request, &survey, &mut plan);
+    let mut recovered = None;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
+        && !checked.installs
+        && leaves_no_values(request, &checked.provenance)
+    {
+        let is_upgrade = checked.step != Step::Same;
+        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+    }
+    let values = recovered.as_ref().map(|(values, _)| values.clone());
+    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let Some(settled) =
+        settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
+    else {
+        if plan.is_refused() {
+            plan.outcome = Outcome::Refused;
+        }
+        return Ok(Prepared {
+            plan,
+            key,
+            survey,
+            rendered: None,
+            values: Map::new(),
+            recovered: values,
+            objects: Vec::new(),
+            needs: Needs::default(),
+        });
+    };
+    let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
+    prepared.recovered = values;
+    Ok(prepared)
+}
+
+/// The second half: rendering, gate, rights, digest.
+async fn gated(
+    request: &Request<'_>,
+    survey: Survey,
+    mut plan: Plan,
+    key: Key,
+    settled: Settled,
+) -> Result<Prepared, PlanError> {
+    let source = Source {
+        engine: request.engine,
+        chart: &request.pinned.chart,
+        release: ReleaseName { name: RELEASE, namespace: NAMESPACE },
+        cluster: Arc::clone(&request.cluster),
+        discovery: &survey.discovery,
+        server: &survey.server,
+        entropy: request.entropy,
+        now: request.clock.now().as_second(),
+        looked_up: LookedUp::default(),
+    };
+    let mut rendered = match rendered::render(&source, &settled.effective) {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            let mut needs = Needs::default();
+            needs.read(source.looked_up.rights(), LOOKED_UP);
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
+    let causes = causes(&source, &settled, &plan, &survey);
+    let live = match read_live(&*request.cluster, &rendered.objects).await {
+        Ok(live) => live,
+        Err(error) => {
+            let mut needs = Needs::default();
+            let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
+            needs.read(rights, "the chart's objects");
+            return Err(told(request, needs, error).await);
+        }
+    };
+    let created_namespaces: BTreeSet<String> = rendered
+        .objects
+        .iter()
+        .zip(&live)
+        .filter(|(object, live)| live.is_none() && object.item.kind().kind == "Namespace")
+        .map(|(object, _)| object.item.target.name.clone())
+        .collect();
+    let states: Vec<Result<State, PlanError>> = stream::iter(
+        rendered
+            .objects
+            .iter()
+            .zip(live)
+            .map(|(object, live)| state(&*request.cluster, object, live, &created_namespaces)),
+    )
+    .buffered(CONCURRENCY)
+    .collect()
+    .await;
+    let mut prepared = Vec::new();
+    let mut written = Vec::new();
+    let mut parts = Vec::new();
+    let mut kept: BTreeMap<String, Vec<(gate::Path, Value)>> = BTreeMap::new();
+    for (object, state) in rendered.objects.iter().zip(states) {
+        let state = match state {
+            // What the server does not take is a finding, such as a Job that cannot be changed.
+            Err(error @ PlanError::DryRun { .. }) => {
+                plan.refusals.push(refusal("DryRun", error_chain(&error)));
+                continue;
+            }
+            state => state?,
+        };
+        let name = object_key(&object.item.value);
+        let kind = object.item.kind().kind.clone();
+        parts.push(digest::object_part(&key, &name, &kind, &state.classes));
+        if state.action == Action::Create {
+            parts.push(json!({ "create": name, "hash": creation_hash(&key, object) }));
+        }
+        let object_plan = show(object, &state, &causes, &name);
+        plan.objects.push(object_plan);
+        written.push(Written {
+            target: &object.item.target,
+            value: &object.item.value,
+            action: state.action,
+            dry_run: state.computed != Computed::Unchanged,
+        });
+        if object.is_hook {
+            continue;
+        }
+        let live = state.live.as_ref();
+        let leaves = gate::leaves_of(&state.desired.object);
+        let values = state.desired.kept.iter();
+        kept.entry(format!("{kind}/{}", object.item.target.name)).or_default().extend(
+            values.filter_map(|path| Some((path.clone(), leaves.get(path)?.value.clone()))),
+        );
+        let hash = |object: &Value, state: &State| {
+            let generated = &state.generated;
+            hash_leaves(&key, &gate::consented(object, &state.desired, generated))
+        };
+        let before = live.map(|live| hash(live, &state)).unwrap_or_default();
+        let after = hash(&state.after, &state);
+        let mut item = object.item.clone();
+        item.value = state.desired.object.clone();
+        if let Some(restart) = restart(&*request.cluster, object, &state, &survey).await {
+            plan.restarts.push(restart);
+        }
+        prepared.push(PreparedObject {
+            item,
+            desired: state.desired,
+            generated: state.generated,
+            keep: state.action == Action::Keep,
+            live: state.live,
+            before,
+            after,
+        });
+    }
+    talos_inventory(request, &survey, &mut plan, &prepared).await;
+    let foreign_only = foreign_only(&survey, &settled, &rendered);
+    plan.left_objects = left_objects(request, &foreign_only).await;
+    parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
+    let needs = needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    drop(written);
+    rendered.keep(&kept);
+    sizes(&mut plan, &settled, &rendered);
+    plan.rights =
+        rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
+    plan.refusals.extend(plan.rights.refusal());
+    // Where nothing is done, nothing is asked.
+    if plan.outcome != Outcome::Nothing {
+        consent(&mut plan);
+    }
+    let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
+    let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
+    let canonical = json!({
+        "schemaVersion": SCHEMA_VERSION,
+        "chart": plan.chart.digest,
+        "values": key.hash(&Value::from(values.unwrap_or_default())),
+        "from": plan.found.version,
+        "to": request.pinned.version.to_string(),
+        "records": records,
+        "objects": parts.into_iter().filter(|part| !part.is_null()).collect::<Vec<_>>(),
+    });
+    plan.digest = digest::digest(&canonical);
+    plan.unchecked.push(
+        "KubePrism (localhost:7445) and the inline manifest of the machine configuration: this \
+         command makes no Talos call"
+            .to_owned(),
+    );
+    if !plan.found.talos {
+        plan.unchecked.pop();
+    }
+    if plan.is_refused() {
+        plan.outcome = Outcome::Refused;
+    }
+    let values = settled.effective;
+    Ok(Prepared {
+        plan,
+        key,
+        survey,
+        rendered: Some(rendered),
+        values,
+        recovered: None,
+        objects: prepared,
+        needs,
+    })
+}
+
+/// The rights that a plan takes, from its first request to the last.
+async fn needs(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &Plan,
+    written: &[Written<'_>],
+    foreign_only: &[Item],
+    looked_up: &LookedUp,
+) -> Needs {
+    let cluster = &*request.cluster;
+    let mut needs = Needs::default();
+    needs.reading();
+    let namespaces = builtin("v1", "Namespace", "namespaces", false);
+    let own = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
+    needs.own(!matches!(own, Ok(None)));
+    let is_cli = |secret: &Value| text(secret, "/metadata/name") == provenance::CLI_SECRET;
+    if plan.records.is_empty() && survey.secrets.iter().any(is_cli) {
+        needs.cli();
+    }
+    needs.records(&plan.records);
+    needs.read(looked_up.rights(), LOOKED_UP);
+    let left = foreign_only.iter().map(|item| Right::on_object("get", item));
+    needs.read(left, "what the foreign release has and the chart does not");
+    let restarts = plan.restarts.iter().map(|restart| restart.about.namespace.clone()).collect();
+    needs.waiting(written, &restarts);
+    needs.objects(cluster, &survey.discovery, written).await;
+    needs
+}
+
+/// What Talos' inventory lists. It decides nothing, so that a failure is only told.
+async fn talos_inventory(
+    request: &Request<'_>,
+    survey: &Survey,
+    plan: &mut Plan,
+    objects: &[PreparedObject],
+) {
+    if !survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        return;
+    }
+    match inventory::look(&*request.cluster, objects).await {
+        Ok(about) => plan.talos_inventory = Some(about),
+        Err(error) => plan.unchecked.push(format!(
+            "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
+            inventory::INVENTORY_NAMESPACE,
+            inventory::INVENTORY_NAME
+        )),
+    }
+}
+
+/// A created object's content, without what is generated.
+fn creation_hash(key: &Key, object: &RenderedObject) -> String {
+    let mut leaves = gate::leaves_of(&object.wanted.object);
+    leaves.retain(|path, _| !object.wanted.generated.contains(path));
+    hash_leaves(key, &leaves)
+}
+
+fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) -> Causes {
+    let mut causes = Causes {
+        other_version: settled.step != Step::Same,
+        installer: settled.provenance.managers.first().map(|m| m.name.clone()).unwrap_or_default(),
+        ..Causes::default()
+    };
+    if let Origin::Release(release) = &settled.provenance.source {
+        let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
+        causes.foreign = cause::index(items.iter().map(|item| &item.value));
+        // Only where the user said something else than ichor wants do owned keys change anything.
+        if (!plan.values.overridden.is_empty() || !plan.values.changes.is_empty())
+            && let Ok(objects) = rendered::plain_objects(source, &release.config)
+        {
+            causes.user = cause::index(objects.iter());
+        }
+    } else if !plan.values.changes.is_empty()
+        && let Ok(objects) = rendered::plain_objects(source, &settled.user)
+    {
+        causes.user = cause::index(objects.iter());
+    }
+    causes
+}
+
+/// Objects of the foreign release that the chart does not render.
+fn foreign_only(survey: &Survey, settled: &Settled, rendered: &Rendered) -> Vec<Item> {
+    let Origin::Release(release) = &settled.provenance.source else { return Vec::new() };
+    let mut items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
+    items.retain(|item| !rendered.objects.iter().any(|object| object.item.matches(item)));
+    items
+}
+
+/// Those that are live. One that may not be read counts as live; the missing right is told apart.
+async fn left_objects(request: &Request<'_>, foreign_only: &[Item]) -> Vec<ObjectAbout> {
+    let cluster = &*request.cluster;
+    let live: Vec<bool> = stream::iter(foreign_only.iter().map(|item| async move {
+        match cluster.get(&item.target).await {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::Forbidden,
+        }
+    }))
+    .buffered(CONCURRENCY)
+    .collect()
+    .await;
+    foreign_only
+        .iter()
+        .zip(live)
+        .filter(|(_, is_live)| *is_live)
+        .map(|(item, _)| ObjectAbout {
+            api_version: item.kind().api_version(),
+            kind: item.kind().kind.clone(),
+            namespace: item.target.namespace.clone(),
+            name: item.target.name.clone(),
+        })
+        .collect()
+}

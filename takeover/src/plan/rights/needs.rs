@@ -1,0 +1,311 @@
+//! What a takeover needs, one right at a time.
+//!
+//! Everything that the plan and the run ask of the server stands here, so that the check before
+//! the first write and the Job's Roles cannot differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cilium::pinned::{CONFIG_MAP, NAMESPACE, RECORD_NAMESPACE};
+use cilium::provenance::CLI_SECRET;
+use helm_rs::action::rights::{Right, granted};
+use helm_rs::apply::Item;
+use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
+use serde_json::Value;
+
+use crate::plan::{Action, RecordAbout};
+use crate::run::lock;
+use crate::survey::{OPERATOR, text};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What a right is about; decides which of the Job's Roles holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Ichor's namespace, which is there before a Job is.
+    Namespace,
+    /// Reading the installation, writing the chart's objects, ichor's own records.
+    Installation,
+    /// The foreign records.
+    Records,
+}
+
+/// Something that is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// All of one of these. The first one is what the Job holds, and what is told when all fail.
+    pub alternatives: Vec<Vec<Right>>,
+    /// What it is needed for.
+    pub needed_for: String,
+    /// What it is about.
+    pub part: Part,
+}
+
+/// All that is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// One by one.
+    pub list: Vec<Need>,
+    /// Namespaces that the takeover creates, so that no Role can lie in them before.
+    pub new_namespaces: BTreeSet<String>,
+    /// What cannot be asked for.
+    pub unchecked: Vec<String>,
+}
+
+/// An object of the chart with what becomes of it.
+pub(crate) struct Written<'a> {
+    pub(crate) target: &'a Target,
+    /// What is written.
+    pub(crate) value: &'a Value,
+    pub(crate) action: Action,
+    /// Whether a dry run of its patch is sent although nothing is written.
+    pub(crate) dry_run: bool,
+}
+
+impl Written<'_> {
+    fn kind(&self) -> &Kind {
+        &self.target.resource.kind
+    }
+
+    fn right(&self, verb: &str) -> Right {
+        let target = self.target;
+        let resource = &target.resource;
+        let name = if verb == "create" { "" } else { &target.name };
+        Right::named(verb, &resource.kind.group, &resource.plural, &target.namespace, name)
+    }
+
+    fn is_role(&self) -> bool {
+        let kind = self.kind();
+        kind.group == RBAC && matches!(kind.kind.as_str(), "Role" | "ClusterRole")
+    }
+}
+
+impl Needs {
+    /// One right that nothing can stand in for.
+    fn plain(&mut self, part: Part, right: Right, needed_for: &str) {
+        self.list.push(Need {
+            alternatives: vec![vec![right]],
+            needed_for: needed_for.to_owned(),
+            part,
+        });
+    }
+
+    /// Reading what every plan reads.
+    pub(crate) fn reading(&mut self) {
+        let what = "finding out what runs";
+        for right in [
+            Right::named("get", "", "namespaces", "", NAMESPACE),
+            Right::any("list", "", "nodes", ""),
+            Right::any("list", "apps", "daemonsets", ""),
+            Right::named("get", "", "configmaps", NAMESPACE, CONFIG_MAP),
+            Right::named("get", "apps", "deployments", NAMESPACE, OPERATOR),
+        ] {
+            self.plain(Part::Installation, right, what);
+        }
+    }
+
+    /// Ichor's namespace: lock, records, stored plan, backups.
+    pub(crate) fn own(&mut self, namespace_exists: bool) {
+        let what = "ichor's namespace";
+        let part = Part::Installation;
+        self.plain(part, Right::named("get", "", "namespaces", "", RECORD_NAMESPACE), what);
+        if !namespace_exists {
+            self.plain(Part::Namespace, Right::any("create", "", "namespaces", ""), what);
+        }
+        let group = "coordination.k8s.io";
+        let lease = |verb, name| Right::named(verb, group, "leases", RECORD_NAMESPACE, name);
+        self.plain(part, lease("create", ""), "the lock");
+        for verb in ["get", "patch", "update"] {
+            self.plain(part, lease(verb, lock::LEASE), "the lock");
+        }
+        for verb in ["create", "get", "list", "update"] {
+            let right = Right::any(verb, "", "secrets", RECORD_NAMESPACE);
+            self.plain(part, right, "ichor's records, plan and backups");
+        }
+    }
+
+    /// What the Cilium CLI left.
+    pub(crate) fn cli(&mut self) {
+        let right = Right::named("get", "", "secrets", NAMESPACE, CLI_SECRET);
+        self.plain(Part::Installation, right, "the Cilium CLI's values");
+    }
+
+    /// Objects that are read because templates look them up, or because the foreign release had
+    /// them and the chart does not render them.
+    pub(crate) fn read(&mut self, rights: impl IntoIterator<Item = Right>, needed_for: &str) {
+        for right in rights {
+            self.plain(Part::Installation, right, needed_for);
+        }
+    }
+
+    /// The foreign records: found, copied, deleted.
+    pub(crate) fn records(&mut self, records: &[RecordAbout]) {
+        let mut places = BTreeSet::new();
+        for record in records {
+            let about = &record.about;
+            let plural = if about.kind == "Secret" { "secrets" } else { "configmaps" };
+            let (place, name) = (about.namespace.as_str(), about.name.as_str());
+            if places.insert((plural, place)) {
+                let right = Right::any("list", "", plural, place);
+                self.plain(Part::Records, right, "finding the foreign records");
+            }
+            for verb in ["get", "delete"] {
+                let right = Right::named(verb, "", plural, place, name);
+                self.plain(Part::Records, right, "the foreign record");
+            }
+        }
+    }
+
+    /// What waiting and the forecast of restarts read besides the objects themselves.
+    pub(crate) fn waiting(&mut self, objects: &[Written<'_>], restarts: &BTreeSet<String>) {
+        let places: BTreeSet<&str> = objects
+            .iter()
+            .filter(|object| object.kind().kind == "Deployment" && object.action != Action::Hook)
+            .map(|object| object.target.namespace.as_str())
+            .collect();
+        for place in places {
+            let right = Right::any("list", "apps", "replicasets", place);
+            self.plain(Part::Installation, right, "waiting for the rollout");
+        }
+        for place in restarts {
+            let right = Right::any("list", "", "pods", place);
+            self.plain(Part::Installation, right, "pods that restart");
+        }
+    }
+
+    /// What it takes to create these objects where none of them is.
+    pub async fn creating(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
+        let mut needs = Self::default();
+        let written: Vec<Written<'_>> = objects
+            .iter()
+            .map(|item| Written {
+                target: &item.target,
+                value: &item.value,
+                action: Action::Create,
+                dry_run: false,
+            })
+            .collect();
+        needs.objects(cluster, discovery, &written).await;
+        needs
+    }
+
+    /// The chart's objects.
+    pub(crate) async fn objects(
+        &mut self,
+        cluster: &dyn Cluster,
+        discovery: &Discovery,
+        objects: &[Written<'_>],
+    ) {
+        let roles: BTreeMap<(&str, &str, &str), &Written<'_>> = objects
+            .iter()
+            .filter(|object| object.is_role())
+            .map(|object| {
+                let target = object.target;
+                (
+                    (object.kind().kind.as_str(), target.namespace.as_str(), target.name.as_str()),
+                    object,
+                )
+            })
+            .collect();
+        for object in objects {
+            let title = format!("{} {}", object.kind().kind, object.target.name);
+            let part = Part::Installation;
+            self.plain(part, object.right("get"), &title);
+            match object.action {
+                Action::Create => self.plain(part, object.right("create"), &title),
+                Action::Patch => self.plain(part, object.right("patch"), &title),
+                Action::Keep if object.dry_run => {
+                    self.plain(part, object.right("patch"), &format!("{title}, dry run"));
+                }
+                Action::Keep | Action::Hook => continue,
+            }
+            if object.action == Action::Create && object.kind().kind == "Namespace" {
+                self.new_namespaces.insert(object.target.name.clone());
+            }
+            if object.is_role() {
+                self.role(object, &title);
+            } else if object.kind().group == RBAC {
+                let of = text(object.value, "/roleRef/kind");
+                let name = text(object.value, "/roleRef/name");
+                let at = if of == "Role" { object.target.namespace.as_str() } else { "" };
+                if let Some(role) = roles.get(&(of, at, name)) {
+                    let exists = role.action != Action::Create;
+                    self.binding(object, &title, (of, name), role.value, exists);
+                    continue;
+                }
+                let kind = Kind::new("rbac.authorization.k8s.io/v1", of);
+                let Some(resource) = discovery.resource(&kind) else { continue };
+                let target = Target::new(resource, at, name);
+                let right = Right::named("get", RBAC, &resource.plural, at, name);
+                self.plain(part, right, &title);
+                let role = cluster.get(&target).await.unwrap_or_default();
+                self.binding(object, &title, (of, name), &role, true);
+            }
+        }
+    }
+
+    /// A Role that is created: all that it grants must be held. One that is changed: `escalate` on
+    /// its name will do.
+    fn role(&mut self, object: &Written<'_>, title: &str) {
+        self.paths(object.value, title);
+        let rules = granted(object.value, &object.target.namespace);
+        let rules: Vec<Right> = rules.into_iter().filter(|right| right.url.is_empty()).collect();
+        if object.action == Action::Create {
+            // A creation names nothing, so that only an `escalate` without a name covers it.
+            let escalate = Right { name: String::new(), ..object.right("escalate") };
+            self.held(
+                rules,
+                &escalate,
+                &format!("{title} grants it, and only a holder may create it"),
+            );
+            return;
+        }
+        self.list.push(Need {
+            alternatives: vec![vec![object.right("escalate")], rules],
+            needed_for: format!("changing {title}, which grants rights"),
+            part: Part::Installation,
+        });
+    }
+
+    /// A binding to a role that is there: `bind` on the role's name will do. To one that is not:
+    /// all that it grants must be held, as for the role itself.
+    fn binding(
+        &mut self,
+        object: &Written<'_>,
+        title: &str,
+        (kind, name): (&str, &str),
+        role: &Value,
+        exists: bool,
+    ) {
+        self.paths(role, title);
+        let place = &object.target.namespace;
+        let rules = granted(role, place);
+        let rules: Vec<Right> = rules.into_iter().filter(|right| right.url.is_empty()).collect();
+        let plural = if kind == "Role" { "roles" } else { "clusterroles" };
+        let bind = Right::named("bind", RBAC, plural, place, name);
+        if exists {
+            self.list.push(Need {
+                alternatives: vec![vec![bind], rules],
+                needed_for: format!("{title}, which binds a role"),
+                part: Part::Installation,
+            });
+        } else {
+            self.held(rules, &bind, &format!("{title} binds it, and only a holder may create it"));
+        }
+    }
+
+    fn held(&mut self, rules: Vec<Right>, instead: &Right, needed_for: &str) {
+        for rule in rules {
+            self.list.push(Need {
+                alternatives: vec![vec![rule], vec![instead.clone()]],
+                needed_for: needed_for.to_owned(),
+                part: Part::Installation,
+            });
+        }
+    }
+
+    fn paths(&mut self, role: &Value, title: &str) {
+        if granted(role, "").iter().any(|right| !right.url.is_empty()) {
+            self.unchecked.push(format!("rules of {title} on paths that are no resources"));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a write would do to each object, by the server's dry run or in memory.
+
+use std::collections::BTreeSet;
+
+use futures::stream::{self, StreamExt as _};
+use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
+use serde_json::Value;
+
+use super::cause::Causes;
+use super::make::{CONCURRENCY, PlanError};
+use super::{
+    Action, Cause, Computed, Difference, HIDDEN, ObjectAbout, ObjectPlan, OtherLeaf, ResidueAbout,
+};
+use crate::gate::{self, Change, Classes, Desired, is_secret};
+use crate::rendered::RenderedObject;
+use crate::survey::failed;
+
+/// What a write would do to one object.
+pub(super) struct State {
+    pub(super) action: Action,
+    pub(super) computed: Computed,
+    pub(super) why: String,
+    pub(super) desired: Desired,
+    pub(super) generated: BTreeSet<gate::Path>,
+    pub(super) live: Option<Value>,
+    pub(super) after: Value,
+    pub(super) classes: Classes,
+}
+
+pub(super) async fn read_live(
+    cluster: &dyn Cluster,
+    objects: &[RenderedObject],
+) -> Result<Vec<Option<Value>>, PlanError> {
+    let results: Vec<Result<Option<Value>, (String, ClusterError)>> =
+        stream::iter(objects.iter().map(|object| async move {
+            match cluster.get(&object.item.target).await {
+                Ok(live) => Ok(Some(live)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err((format!("read {}", object.item.target), error)),
+            }
+        }))
+        .buffered(CONCURRENCY)
+        .collect()
+        .await;
+    let results: Result<Vec<_>, _> = results.into_iter().collect();
+    Ok(results.map_err(|(doing, error)| failed(doing)(error))?)
+}
+
+pub(super) async fn state(
+    cluster: &dyn Cluster,
+    object: &RenderedObject,
+    live: Option<Value>,
+    created_namespaces: &BTreeSet<String>,
+) -> Result<State, PlanError> {
+    let generated = object.wanted.generated.clone();
+    let Some(live) = live else {
+        let desired = Desired {
+            object: object.wanted.object.clone(),
+            kept: BTreeSet::new(),
+            yielded: Vec::new(),
+        };
+        let mut state = State {
+            action: if object.is_hook { Action::Hook } else { Action::Create },
+            computed: Computed::Memory,
+            why: String::new(),
+            after: desired.object.clone(),
+            desired,
+            generated,
+            live: None,
+            classes: Classes::default(),
+        };
+        if object.is_hook {
+            state.computed = Computed::Unchanged;
+        } else if created_namespaces.contains(&object.item.target.namespace) {
+            "its namespace is created by the same plan".clone_into(&mut state.why);
+        } else {
+            let options = dry_run();
+            match cluster.create(&object.item.target, &object.item.value, &options).await {
+                Ok(after) => {
+                    state.after = after;
+                    state.computed = Computed::Server;
+                }
+                Err(error) => state.why = no_dry_run(&object.item, error)?,
+            }
+        }
+        return Ok(state);
+    };
+    let desired = gate::desired(&object.wanted, &live);
+    if object.is_hook {
+        return Ok(State {
+            action: Action::Hook,
+            computed: Computed::Unchanged,
+            why: String::new(),
+            classes: hook_classes(&object.item, &live, &desired)?,
+            after: live.clone(),
+            desired,
+            generated,
+            live: Some(live),
+        });
+    }
+    let wrong = |source| PlanError::Patch { object: object.item.target.to_string(), source };
+    let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
+    let (after, computed, why) = match &patch {
+        None => (live.clone(), Computed::Unchanged, String::new()),
+        Some(patch) => after(cluster, &object.item, &live, patch).await?,
+    };
+    let classes = gate::classify(&live, &after, &desired);
+    let changes = !classes.differences.is_empty() || !classes.ownership.is_empty();
+    Ok(State {
+        action: if patch.is_some() && changes { Action::Patch } else { Action::Keep },
+        computed,
+        why,
+        desired,
+        generated,
+        live: Some(live),
+        after,
+        classes,
+    })
+}
+
+/// A takeover runs no hooks: what differs from the chart stays, as residue does.
+fn hook_classes(item: &Item, live: &Value, desired: &Desired) -> Result<Classes, PlanError> {
+    let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };
+    let after = match gate::patch(&desired.object, live).map_err(wrong)? {
+        Some(patch) => gate::apply_in_memory(live, &patch).map_err(wrong)?,
+        None => live.clone(),
+    };
+    let mut classes = gate::classify(live, &after, desired);
+    // Hooks belong to no release, so that there is no ownership to change.
+    classes.ownership.clear();
+    let stays = std::mem::take(&mut classes.differences);
+    classes.residue.extend(stays.into_iter().map(|change| gate::Residue {
+        path: change.path,
+        value: change.live.unwrap_or_default(),
+        managers: change.managers,
+    }));
+    classes.residue.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(classes)
+}
+
+fn dry_run() -> WriteOptions {
+    WriteOptions {
+        dry_run: true,
+        field_manager: FIELD_MANAGER.to_owned(),
+        ..WriteOptions::default()
+    }
+}
+
+/// Why a dry run is done in memory instead.
+///
+/// # Errors
+/// What the server says against the object itself.
+fn no_dry_run(item: &Item, source: ClusterError) -> Result<String, PlanError> {
+    match source.kind() {
+        ErrorKind::Forbidden => {
+            Ok(format!("this identity may not write it, not even in a dry run: {source}"))
+        }
+        ErrorKind::Unsupported => Ok(source.to_string()),
+        _ => Err(PlanError::DryRun { object: item.target.to_string(), source }),
+    }
+}
+
+async fn after(
+    cluster: &dyn Cluster,
+    item: &Item,
+    live: &Value,
+    patch: &Patch,
+) -> Result<(Value, Computed, String), PlanError> {
+    match cluster.patch(&item.target, patch, &dry_run()).await {
+        Ok(after) => Ok((after, Computed::Server, String::new())),
+        Err(error) => {
+            let why = no_dry_run(item, error)?;
+            let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };
+            Ok((gate::apply_in_memory(live, patch).map_err(wrong)?, Computed::Memory, why))
+        }
+    }
+}
+
+pub(super) fn show(
+    object: &RenderedObject,
+    state: &State,
+    causes: &Causes,
+    name: &str,
+) -> ObjectPlan {
+    let kind = object.item.kind();
+    let difference = |change: &Change| {
+        let (mut cause, manager) = causes.of(name, change);
+        if state.generated.contains(&change.path) {
+            cause = Cause::Generated;
+        }
+        let secret = is_secret(&kind.kind, &change.path);
+        let shown = |value: &Option<Value>| {
+            value.as_ref().map(|value| if secret { Value::from(HIDDEN) } else { value.clone() })
+        };
+        Difference {
+            path: change.path.to_string(),
+            live: shown(&change.live),
+            new: shown(&change.new),
+            cause,
+            manager,
+        }
+    };
+    let classes = &state.classes;
+    let effect = match (state.action, kind.kind.as_str()) {
+        (Action::Create, "Job") if object.item.target.name.contains("generate-certs") => {
+            "the Job runs once and issues new certificates".to_owned()
+        }
+        (Action::Create, "Job") => "the Job runs once".to_owned(),
+        _ => String::new(),
+    };
+    ObjectPlan {
+        about: ObjectAbout {
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+            namespace: object.item.target.namespace.clone(),
+            name: object.item.target.name.clone(),
+        },
+        action: state.action,
+        computed: state.computed,
+        computed_why: state.why.clone(),
+        effect,
+        differences: classes.differences.iter().map(difference).collect(),
+        residue: classes
+            .residue
+            .iter()
+            .map(|left| ResidueAbout {
+                path: left.path.to_string(),
+                value: if is_secret(&kind.kind, &left.path) {
+                    Value::from(HIDDEN)
+                } else {
+                    left.value.clone()
+                },
+                manager: left.managers.first().map(|m| m.name.clone()).unwrap_or_default(),
+            })
+            .collect(),
+        ownership: classes.ownership.iter().map(difference).collect(),
+        generated: classes.generated.iter().map(ToString::to_string).collect(),
+        others: classes
+            .others
+            .iter()
+            .map(|(path, manager)| OtherLeaf { path: path.to_string(), manager: manager.clone() })
+            .collect(),
+        defaults: classes.defaults.len(),
+    }
+}

@@ -1,0 +1,566 @@
+//! The takeover, in its order, and what is left of one that was killed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
+use helm_rs::error_chain;
+use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
+use helm_rs::release::{Record, Status};
+use serde_json::json;
+
+use super::Fenced;
+use super::backup::{self, BackupError, Retired};
+use super::lock::{self, Lock, LockError};
+use super::stored::{StoredError, StoredObject, StoredPlan};
+use super::{record, rights};
+use crate::gate;
+use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
+use crate::survey::{builtin, read, text};
+
+/// How often a write is tried again when the object changed in between.
+const TRIES: usize = 5;
+
+/// A takeover that is to be made.
+pub struct Run<'a> {
+    /// What is planned once more, inside the lock.
+    pub request: Request<'a>,
+    /// The digest that was consented to; none to finish what an earlier consent began.
+    pub digest: Option<String>,
+    /// Whether changes of the running data plane were consented to.
+    pub accept_changes: bool,
+    /// Whether the gate's findings were consented to.
+    pub accept_diff: bool,
+    /// The name of this run: host and process.
+    pub holder: String,
+    /// Who hears of it.
+    pub observer: &'a dyn Observer,
+    /// Asks for the end.
+    pub cancel: &'a Cancel,
+    /// How long the rollout may take.
+    pub timeout: Duration,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The digest of the plan that was carried out.
+    pub digest: String,
+    /// Whether an earlier run had begun.
+    pub resumed: bool,
+    /// Ichor's revision.
+    pub revision: i64,
+    /// Objects that were patched.
+    pub patched: Vec<String>,
+    /// Objects that were created.
+    pub created: Vec<String>,
+    /// Objects that were as they should be.
+    pub unchanged: usize,
+    /// What became of the foreign records.
+    pub records: Retired,
+    /// What somebody else has to do now.
+    pub left: Vec<String>,
+}
+
+/// Why a takeover ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan refuses.
+    #[error("refused: {}", messages(refusals))]
+    Refused {
+        /// Why.
+        refusals: Vec<Refusal>,
+    },
+    /// The plan is another one than was consented to.
+    #[error(
+        "refused: what would be done is not what was consented to (consent {consented}, now \
+         {now}): something changed in between; look at the plan again"
+    )]
+    Digest {
+        /// The consented digest.
+        consented: String,
+        /// The digest of the plan as it is now.
+        now: String,
+    },
+    /// Something needs consent that was not given.
+    #[error("refused: consent is missing: {missing}")]
+    Consent {
+        /// What is missing.
+        missing: String,
+    },
+    /// There is no lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// No plan can be made.
+    #[error(transparent)]
+    Plan(Box<PlanError>),
+    /// The stored plan.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+    /// Ichor's records.
+    #[error("ichor's record")]
+    Record(#[from] StorageError),
+    /// A record cannot be made.
+    #[error("ichor's record cannot be made: {reason}")]
+    NoRecord {
+        /// Why.
+        reason: String,
+    },
+    /// A takeover was begun, and an object is neither as it was before nor as it is written.
+    #[error(
+        "refused: {object} is neither as it was at the consent nor as the takeover that was begun \
+         writes it: somebody else changed it. Put it back, or look at the plan as it is now (`ichor \
+         cni plan`) and consent to that one's digest"
+    )]
+    Stranger {
+        /// The object.
+        object: String,
+    },
+    /// An object is neither as it was at the consent nor as it is written.
+    #[error(
+        "{object} changed since the consent, by somebody else: it was not written; look at the \
+         plan again"
+    )]
+    Changed {
+        /// The object.
+        object: String,
+    },
+    /// An object cannot be read or written.
+    #[error("{doing}")]
+    Object {
+        /// What was being done.
+        doing: String,
+        /// What the cluster says.
+        source: ClusterError,
+    },
+    /// An object's patch cannot be made.
+    #[error("the patch for {object}")]
+    Patch {
+        /// The object.
+        object: String,
+        /// Why.
+        source: mergepatch::Error,
+    },
+    /// The rollout did not become Ready.
+    #[error("the rollout is not Ready")]
+    Wait(#[from] WaitError),
+    /// The foreign records cannot be retired.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The end was asked for.
+    #[error("stopped, as was asked; run it again to go on")]
+    Cancelled,
+}
+
+fn messages(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
+impl RunError {
+    /// Whether the answer is no, with nothing written but the namespace and the lock.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Digest { .. }
+                | Self::Stranger { .. }
+                | Self::Consent { .. }
+                | Self::Lock(LockError::Held { .. })
+        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
+    }
+}
+
+/// Makes the takeover, or finishes one.
+///
+/// # Errors
+/// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
+pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
+    let cluster = &run.request.cluster;
+    rights::check_own(run).await?;
+    ensure_namespace(&**cluster).await?;
+    let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
+    let fenced = Fenced::new(cluster, &lock);
+    let result = locked(run, &lock, &fenced).await;
+    // A run that was killed releases nothing.
+    let killed = matches!(&result, Err(error) if is_killed(error));
+    if !killed {
+        lock.release().await;
+    }
+    result
+}
+
+fn is_killed(error: &RunError) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<ClusterError>() {
+            return error.kind() == ErrorKind::Killed;
+        }
+        source = error.source();
+    }
+    false
+}
+
+async fn ensure_namespace(cluster: &dyn Cluster) -> Result<(), RunError> {
+    let namespaces = builtin("v1", "Namespace", "namespaces", false);
+    let doing = || format!("create namespace {RECORD_NAMESPACE}");
+    let found = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
+    match found {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) => {}
+        // Who may not read it may still work in it.
+        Err(error) if error.kind() == ErrorKind::Forbidden => return Ok(()),
+        Err(source) => return Err(RunError::Object { doing: doing(), source }),
+    }
+    let object = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": RECORD_NAMESPACE },
+    });
+    let target = Target::new(&namespaces, "", RECORD_NAMESPACE);
+    match cluster.create(&target, &object, &options()).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(RunError::Object { doing: doing(), source }),
+    }
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
+}
+
+/// The newest of ichor's own records, with its revision and status.
+async fn newest(storage: &Storage<'_>) -> Result<Option<(Stored, i64, Status)>, RunError> {
+    let last = match storage.last(RELEASE).await {
+        Ok(last) => last,
+        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let field = |error| RunError::from(StorageError::Field(error));
+    let revision = last.record.revision().map_err(field)?;
+    let status = last.record.info().map_err(field)?.status();
+    Ok(Some((last, revision, status)))
+}
+
+async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
+    let clock = run.request.clock;
+    let mut driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
+    FIELD_MANAGER.clone_into(&mut driver.field_manager);
+    let storage = Storage::new(&driver);
+    let last = newest(&storage).await?;
+    let stored = match &last {
+        None => None,
+        Some(_) => StoredPlan::read(cluster).await?,
+    };
+    let now = clock.now().to_string();
+    let mut done = Done::default();
+    let (stored, mut record) = match last {
+        Some((_, revision, Status::Deployed)) => {
+            return deployed(run, lock, cluster, stored, revision).await;
+        }
+        Some((mut last, revision, status)) => {
+            // Everything that may refuse comes before the first write.
+            let resumed = resumable(run, cluster, stored.as_ref()).await?;
+            let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
+            let (plan, record) = if let Some(mut stored) = stored {
+                let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                stored.fill(&manifest, &*discovery(cluster).await?)?;
+                rights::check_stored(run, &stored).await?;
+                let record = record::again(&last.record, revision + 1, &now)
+                    .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+                (stored, record)
+            } else {
+                let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
+                if let Some(begun) = &begun {
+                    plan.inherit(begun);
+                }
+                (plan, record)
+            };
+            run.observer.log(&format!("going on after revision {revision}, which is {status}"));
+            if status.is_pending() {
+                set_status(&mut last.record, &Status::Failed, record::DIED)?;
+                storage.update(&last.record, &last.labels).await?;
+            }
+            if !resumed {
+                plan.write(cluster).await?;
+            }
+            done.resumed = resumed;
+            (plan, record)
+        }
+        None => {
+            let fresh = fresh(run, lock, 1, &now).await?;
+            fresh.0.write(cluster).await?;
+            fresh
+        }
+    };
+    stored.plan.digest.clone_into(&mut done.digest);
+    done.revision = record.revision().map_err(StorageError::Field)?;
+    let (digest, revision) = (&done.digest, done.revision);
+    run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
+    storage.create(&record, &Labels::new()).await?;
+    let written = write_and_wait(run, cluster, &stored, &mut done).await;
+    if let Err(error) = written {
+        if !is_killed(&error) {
+            let why = format!("Takeover failed: {}", error_chain(&error));
+            set_status(&mut record, &Status::Failed, &why)?;
+            // The error itself matters more than that it could not be recorded.
+            drop(storage.update(&record, &Labels::new()).await);
+        }
+        return Err(error);
+    }
+    set_status(&mut record, &Status::Deployed, record::COMPLETE)?;
+    storage.update(&record, &Labels::new()).await?;
+    run.observer.log("the record is deployed; now the foreign records");
+    done.records = backup::retire(cluster, &stored.plan.records).await?;
+    done.left = left(&stored.plan);
+    Ok(done)
+}
+
+/// Whether what was begun is finished by its own plan, and not by a new one: the consent is to that
+/// plan. Then every object must be in its state before or after that plan's write.
+async fn resumable(
+    run: &Run<'_>,
+    cluster: &dyn Cluster,
+    stored: Option<&StoredPlan>,
+) -> Result<bool, RunError> {
+    let Some(stored) = stored else { return Ok(false) };
+    if run.digest.as_ref().is_some_and(|digest| *digest != stored.plan.digest) {
+        return Ok(false);
+    }
+    let discovery = discovery(cluster).await?;
+    let key = Key(stored.key.clone());
+    for object in &stored.objects {
+        let item = object_item(object, &discovery)?;
+        match cluster.get(&item.target).await {
+            Ok(live) if object.knows(&key, &live) => {}
+            Err(error) if error.is_not_found() && object.before.is_empty() => {}
+            Err(source) if !source.is_not_found() => {
+                return Err(RunError::Object { doing: format!("read {}", item.target), source });
+            }
+            _ => return Err(RunError::Stranger { object: item.target.to_string() }),
+        }
+    }
+    Ok(true)
+}
+
+/// What is left to do when ichor's record is deployed: foreign records, or nothing.
+async fn deployed(
+    run: &Run<'_>,
+    lock: &Lock<'_>,
+    cluster: &Fenced<'_>,
+    stored: Option<StoredPlan>,
+    revision: i64,
+) -> Result<Done, RunError> {
+    let Some(stored) = stored else { return check_done(run, lock, revision).await };
+    if backup::live(cluster, &stored.plan.records).await?.is_empty() {
+        let done = check_done(run, lock, revision).await?;
+        return Ok(Done { left: left(&stored.plan), ..done });
+    }
+    if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
+        let now = stored.plan.digest;
+        return Err(RunError::Digest { consented: digest.clone(), now });
+    }
+    rights::check_records(run, &stored.plan.records).await?;
+    run.observer.log("the record is deployed; what is left is to retire the foreign ones");
+    Ok(Done {
+        resumed: true,
+        revision,
+        records: backup::retire(cluster, &stored.plan.records).await?,
+        left: left(&stored.plan),
+        digest: stored.plan.digest,
+        ..Done::default()
+    })
+}
+
+/// What this program does not do and somebody has to.
+fn left(plan: &Plan) -> Vec<String> {
+    if !plan.found.talos {
+        return Vec::new();
+    }
+    vec![
+        "the nodes run Talos, which was not asked: drop the inline manifest that holds Cilium from \
+         the machine configuration of every control plane, if there is one"
+            .to_owned(),
+        "Talos 1.13 and later: after that, take the adopted objects out of the ConfigMap \
+         kube-system/talos-bootstrap-manifests-inventory"
+            .to_owned(),
+    ]
+}
+
+fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
+    record.set_status(status, description).map_err(StorageError::Field)
+}
+
+/// Nothing is left to do but to say so.
+async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
+    if prepared.plan.outcome == Outcome::Nothing {
+        return Ok(Done { revision, ..Done::default() });
+    }
+    let refusals = if prepared.plan.is_refused() {
+        prepared.plan.refusals
+    } else {
+        vec![Refusal {
+            reason: "Unknown".to_owned(),
+            message:
+                "ichor's record is deployed, but a foreign release holds this Cilium too, and \
+                      no stored plan tells how that came: remove the record that is not in use"
+                    .to_owned(),
+        }]
+    };
+    Err(RunError::Refused { refusals })
+}
+
+/// Plans again, and holds the plan against the consent.
+async fn fresh(
+    run: &Run<'_>,
+    lock: &Lock<'_>,
+    revision: i64,
+    now: &str,
+) -> Result<(StoredPlan, Record), RunError> {
+    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
+    if prepared.plan.is_refused() {
+        return Err(RunError::Refused { refusals: prepared.plan.refusals });
+    }
+    if let Some(digest) = run.digest.as_ref().filter(|d| **d != prepared.plan.digest) {
+        let now = prepared.plan.digest;
+        return Err(RunError::Digest { consented: digest.clone(), now });
+    }
+    for consent in &prepared.plan.consent {
+        let given = match consent.flag.as_str() {
+            "--accept-cilium-changes" => run.accept_changes,
+            _ => run.accept_diff && run.digest.is_some(),
+        };
+        if !given {
+            let missing = format!("{} ({})", consent.flag, consent.why);
+            return Err(RunError::Consent { missing });
+        }
+    }
+    let Some(rendered) = &prepared.rendered else {
+        return Err(RunError::Refused { refusals: Vec::new() });
+    };
+    // Until here nothing is written, so that nothing is begun for one who was told to stop.
+    if run.cancel.is_cancelled() {
+        return Err(RunError::Cancelled);
+    }
+    let stored = StoredPlan::of(&prepared);
+    let record = record::draft(rendered, &prepared.values, revision, now, now)
+        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+    Ok((stored, record))
+}
+
+async fn write_and_wait(
+    run: &Run<'_>,
+    cluster: &Fenced<'_>,
+    stored: &StoredPlan,
+    done: &mut Done,
+) -> Result<(), RunError> {
+    let discovery = discovery(cluster).await?;
+    let key = Key(stored.key.clone());
+    let mut workloads = Vec::new();
+    for object in &stored.objects {
+        if run.cancel.is_cancelled() {
+            return Err(RunError::Cancelled);
+        }
+        let item = object_item(object, &discovery)?;
+        match write(cluster, &key, object, &item).await? {
+            Written::Created => done.created.push(item.target.to_string()),
+            Written::Patched => done.patched.push(item.target.to_string()),
+            Written::Unchanged => done.unchanged += 1,
+        }
+        if matches!(item.kind().kind.as_str(), "DaemonSet" | "Deployment" | "StatefulSet") {
+            workloads.push(item);
+        }
+    }
+    run.observer.log(&format!(
+        "{} object(s) patched, {} created, {} unchanged; waiting until {} workload(s) are Ready",
+        done.patched.len(),
+        done.created.len(),
+        done.unchanged,
+        workloads.len()
+    ));
+    let wanted = WaitOptions { timeout: run.timeout, jobs: false };
+    wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel).await?;
+    Ok(())
+}
+
+async fn discovery(cluster: &dyn Cluster) -> Result<Arc<Discovery>, RunError> {
+    cluster.discovery(false).await.map_err(|source| RunError::Object {
+        doing: "read what the server serves".to_owned(),
+        source,
+    })
+}
+
+fn object_item(object: &StoredObject, discovery: &Discovery) -> Result<Item, RunError> {
+    object.item(discovery).ok_or_else(|| RunError::NoRecord {
+        reason: format!(
+            "{} {} is in the stored plan, and the server no longer serves its kind",
+            text(&object.desired, "/kind"),
+            text(&object.desired, "/metadata/name")
+        ),
+    })
+}
+
+/// What a write did.
+enum Written {
+    Created,
+    Patched,
+    Unchanged,
+}
+
+/// Writes one object, if it is in its state before or after; any other state is a stranger's.
+async fn write(
+    cluster: &dyn Cluster,
+    key: &Key,
+    object: &StoredObject,
+    item: &Item,
+) -> Result<Written, RunError> {
+    let title = item.target.to_string();
+    let failed =
+        |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
+    let changed = || RunError::Changed { object: title.clone() };
+    for _ in 0..TRIES {
+        let live = match cluster.get(&item.target).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => {
+                if !object.before.is_empty() {
+                    return Err(changed());
+                }
+                match cluster.create(&item.target, &item.value, &options()).await {
+                    Ok(_) => return Ok(Written::Created),
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    Err(error) => return Err(failed("create", error)),
+                }
+            }
+            Err(error) => return Err(failed("read", error)),
+        };
+        if !object.knows(key, &live) {
+            return Err(changed());
+        }
+        if object.keep {
+            return Ok(Written::Unchanged);
+        }
+        let wrong = |source| RunError::Patch { object: title.clone(), source };
+        let Some(mut patch) = gate::patch(&item.value, &live).map_err(wrong)? else {
+            return Ok(Written::Unchanged);
+        };
+        // Only this version: a change in between is looked at first.
+        let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        patch.body["metadata"]["resourceVersion"] = version;
+        match cluster.patch(&item.target, &patch, &options()).await {
+            Ok(after) => {
+                let same = after.pointer("/metadata/resourceVersion")
+                    == live.pointer("/metadata/resourceVersion");
+                return Ok(if same { Written::Unchanged } else { Written::Patched });
+            }
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(failed("patch", error)),
+        }
+    }
+    Err(changed())
+}

@@ -1,0 +1,23 @@
+//! Carrying a plan out: lock, record, objects, records, and what a kill leaves behind.
+//!
+//! ```text
+//! namespace ─ lock ─ plan again, digest ─ stored plan ─ pending record ─ objects ─ wait
+//!                                        ─ deployed record ─ backup ─ foreign records deleted
+//! ```
+//!
+//! Each step leaves a state that the next run recognises. (Takeover rules, sections 4 and 5.)
+
+pub mod backup;
+mod execute;
+mod fence;
+mod left_over;
+pub mod lock;
+pub(crate) mod record;
+pub mod restore;
+mod rights;
+pub mod status;
+pub mod stored;
+
+pub use execute::{Done, Run, RunError, take_over};
+pub use fence::Fenced;
+pub use left_over::{LeftOver, LeftOverError, left_over};

@@ -1,0 +1,406 @@
+//! Back to how it was: foreign records, ownership metadata, and ichor's own records retired.
+//!
+//! Each step can be done again: a restore that was killed is finished by the next one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::cluster::{
+    Cluster, ClusterError, Discovery, ErrorKind, ListQuery, Patch, PatchKind, Target, WriteOptions,
+    list_all,
+};
+use serde_json::{Map, Value, json};
+
+use super::Fenced;
+use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, live, retire};
+use super::lock::{LockError, acquire};
+use super::stored::{StoredError, StoredPlan};
+use crate::gate;
+use crate::plan::{Key, ObjectAbout, RecordAbout, hash_leaves, sha256};
+use crate::survey::{config_maps, read, secrets, text};
+
+/// How often a write is tried again when the object changed in between.
+const TRIES: usize = 5;
+/// The group of ichor's custom resources.
+const GROUP: &str = "ichor.maesh.dev";
+
+/// What a restore would do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RestorePlan {
+    /// Why nothing is done; empty when something can be.
+    pub refusals: Vec<String>,
+    /// Records that are put back.
+    pub records: Vec<String>,
+    /// Objects whose ownership metadata is given back.
+    pub objects: Vec<String>,
+    /// Objects that changed since the takeover, so that the restore has to be asked for again.
+    pub changed: Vec<String>,
+    /// Ichor's own records, which go into a backup.
+    pub own: Vec<RecordAbout>,
+    /// What a consent to the changed objects names; empty when nothing changed.
+    pub digest: String,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Records that were put back, or were there.
+    pub records: Vec<String>,
+    /// Objects whose ownership metadata was given back.
+    pub objects: usize,
+    /// What became of ichor's own records.
+    pub own: Retired,
+}
+
+/// Why a restore ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is refused.
+    #[error("refused: {}", refusals.join("; "))]
+    Refused {
+        /// Why.
+        refusals: Vec<String>,
+    },
+    /// Objects changed since the takeover.
+    #[error(
+        "refused: {} object(s) changed since the takeover ({}); to restore all the same, ask again \
+         with the digest {digest}", changed.len(), changed.join(", ")
+    )]
+    Changed {
+        /// Which.
+        changed: Vec<String>,
+        /// The digest to ask again with.
+        digest: String,
+    },
+    /// There is no lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The stored plan.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+    /// The backups.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// A request failed.
+    #[error("{doing}")]
+    Cluster {
+        /// What was being done.
+        doing: String,
+        /// What the cluster says.
+        source: ClusterError,
+    },
+    /// An object is written all the time.
+    #[error("{object} changes all the time, so that it cannot be given back: try again")]
+    Busy {
+        /// The object.
+        object: String,
+    },
+    /// Another record stands where one is to be put back.
+    #[error("{record} is there and is another one than the backup's: it is not overwritten")]
+    Taken {
+        /// The record.
+        record: String,
+    },
+}
+
+impl RestoreError {
+    /// Whether the answer is no, with nothing written but the lock.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Changed { .. } | Self::Lock(LockError::Held { .. })
+        )
+    }
+}
+
+fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> RestoreError {
+    let doing = doing.into();
+    move |source| RestoreError::Cluster { doing, source }
+}
+
+/// What is read before anything is put back.
+struct Found {
+    plan: RestorePlan,
+    stored: Option<StoredPlan>,
+    backups: Vec<Backup>,
+    discovery: std::sync::Arc<Discovery>,
+}
+
+/// Says what a restore would do. Nothing is written.
+///
+/// # Errors
+/// [`RestoreError`] when the cluster cannot be read.
+pub async fn plan_restore(cluster: &dyn Cluster) -> Result<RestorePlan, RestoreError> {
+    Ok(find(cluster).await?.plan)
+}
+
+/// The records that the takeover retired, each with the backup that holds it: the object that was
+/// retired, else one that was the same. Backups of earlier takeovers, and of ichor's own records,
+/// stay where they are.
+fn retired<'b>(
+    stored: Option<&StoredPlan>,
+    backups: &'b [Backup],
+) -> Vec<(&'b Backup, &'b BackedUp)> {
+    let Some(stored) = stored else { return Vec::new() };
+    let of_record = |wanted: &RecordAbout| {
+        let about = &wanted.about;
+        let mut all = backups.iter().flat_map(|backup| backup.verified().map(move |r| (backup, r)));
+        let is_it = move |record: &BackedUp| {
+            (&about.kind, &about.namespace, &about.name)
+                == (&record.kind, &record.namespace, &record.name)
+        };
+        let same: Vec<_> = all.by_ref().filter(|(_, record)| is_it(record)).collect();
+        let by_uid = same.iter().rev().find(|(_, record)| record.uid == wanted.uid);
+        let by_hash = || same.iter().rev().find(|(_, r)| stored.records.contains(&r.hash));
+        by_uid.or_else(by_hash).copied()
+    };
+    stored.plan.records.iter().filter_map(of_record).collect()
+}
+
+async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
+    let discovery =
+        cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
+    let stored = StoredPlan::read(cluster).await?;
+    let backups = backups(cluster).await?;
+    let mut plan = RestorePlan::default();
+    if let Some(name) = talos_cluster(cluster, &discovery).await? {
+        plan.refusals.push(format!(
+            "TalosCluster {name} manages this cluster, and would take Cilium over again: delete it \
+             first, or set it to spec.cni.preset: unmanaged in a new one"
+        ));
+    }
+    let query = ListQuery {
+        namespace: RECORD_NAMESPACE.to_owned(),
+        labels: format!("owner=helm,name={RELEASE}"),
+        ..ListQuery::default()
+    };
+    let own =
+        list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
+    plan.own = own.items.iter().map(own_record).collect();
+    plan.own.sort_by_key(|record| record.revision);
+    for backup in &backups {
+        let verified = backup.verified().count();
+        if verified < backup.records.len() || verified == 0 {
+            plan.refusals.push(format!(
+                "backup {} is damaged: {verified} of its {} records are whole",
+                backup.name,
+                backup.records.len()
+            ));
+        }
+    }
+    let in_backups = retired(stored.as_ref(), &backups);
+    plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
+    for record in stored.iter().flat_map(|stored| &stored.plan.records) {
+        let about = &record.about;
+        let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
+        let one = std::slice::from_ref(record);
+        if !plan.records.contains(&name) && live(cluster, one).await?.is_empty() {
+            plan.refusals.push(format!("{name} is gone, and no backup holds it"));
+        }
+    }
+    let Some(stored) = stored else {
+        plan.refusals.push(
+            "there is no stored plan of a takeover in namespace ichor-system, so that it is not \
+             known what was before"
+                .to_owned(),
+        );
+        return Ok(Found { plan, stored: None, backups, discovery });
+    };
+    if plan.own.is_empty() {
+        plan.refusals.push("ichor has no record here: there is nothing to restore".to_owned());
+    }
+    let key = Key(stored.key.clone());
+    let nothing = std::collections::BTreeSet::new();
+    let mut states = Vec::new();
+    for object in &stored.objects {
+        let Some(item) = object.item(&discovery) else { continue };
+        let live = match cluster.get(&item.target).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => {
+                if !object.before.is_empty() {
+                    plan.changed.push(format!("{} (gone)", item.target));
+                }
+                continue;
+            }
+            Err(error) => return Err(failed(format!("read {}", item.target))(error)),
+        };
+        // What a takeover that was cut short did not write yet did not change either.
+        if !object.knows(&key, &live) {
+            let state = hash_leaves(&key, &gate::consented(&live, &object.desired(), &nothing));
+            plan.changed.push(item.target.to_string());
+            states.push(state);
+        }
+        if object.former.is_some() {
+            plan.objects.push(item.target.to_string());
+        }
+    }
+    if !plan.changed.is_empty() {
+        let all = json!([plan.changed, states]).to_string();
+        plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
+    }
+    Ok(Found { plan, stored: Some(stored), backups, discovery })
+}
+
+fn title(record: &BackedUp) -> String {
+    format!("{} {}/{}", record.kind, record.namespace, record.name)
+}
+
+fn own_record(object: &Value) -> RecordAbout {
+    let name = text(object, "/metadata/name");
+    let revision = name.rsplit_once(".v").and_then(|(_, number)| number.parse().ok());
+    RecordAbout {
+        about: ObjectAbout {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            name: name.to_owned(),
+        },
+        uid: text(object, "/metadata/uid").to_owned(),
+        release: RELEASE.to_owned(),
+        revision: revision.unwrap_or_default(),
+        status: text(object, "/metadata/labels/status").to_owned(),
+        bytes: 0,
+    }
+}
+
+/// A `TalosCluster` that manages the cluster.
+async fn talos_cluster(
+    cluster: &dyn Cluster,
+    discovery: &Discovery,
+) -> Result<Option<String>, RestoreError> {
+    let Some(resource) = discovery.preferred(GROUP, "TalosCluster") else { return Ok(None) };
+    let page = list_all(cluster, resource, &ListQuery::default())
+        .await
+        .map_err(failed("list the TalosClusters"))?;
+    let managed = page.items.iter().find(|object| text(object, "/spec/cni/preset") != "unmanaged");
+    Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
+}
+
+/// Puts everything back. `digest` is the consent to objects that changed since.
+///
+/// # Errors
+/// [`RestoreError`]
+pub async fn restore(
+    cluster: &std::sync::Arc<dyn Cluster>,
+    clock: &dyn helm_rs::cluster::Clock,
+    holder: &str,
+    digest: Option<&str>,
+) -> Result<Restored, RestoreError> {
+    // Nothing is written, not even the lock, where there is nothing to restore.
+    let refusals = find(&**cluster).await?.plan.refusals;
+    if !refusals.is_empty() {
+        return Err(RestoreError::Refused { refusals });
+    }
+    let lock = acquire(cluster, clock, holder).await?;
+    let fenced = Fenced::new(cluster, &lock);
+    let result = locked(&fenced, digest).await;
+    lock.release().await;
+    result
+}
+
+async fn locked(cluster: &dyn Cluster, digest: Option<&str>) -> Result<Restored, RestoreError> {
+    let found = find(cluster).await?;
+    let plan = found.plan;
+    if !plan.refusals.is_empty() {
+        return Err(RestoreError::Refused { refusals: plan.refusals });
+    }
+    if !plan.changed.is_empty() && digest != Some(plan.digest.as_str()) {
+        return Err(RestoreError::Changed { changed: plan.changed, digest: plan.digest });
+    }
+    let mut restored = Restored::default();
+    for (backup, record) in retired(found.stored.as_ref(), &found.backups) {
+        put_back(cluster, backup, record).await?;
+        restored.records.push(title(record));
+    }
+    for object in found.stored.iter().flat_map(|stored| &stored.objects) {
+        let (Some(item), Some(former)) = (object.item(&found.discovery), &object.former) else {
+            continue;
+        };
+        restored.objects += usize::from(give_back(cluster, &item, former).await?);
+    }
+    restored.own = retire(cluster, &plan.own).await?;
+    Ok(restored)
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
+}
+
+/// Puts a record back as it was, labels and annotations too; one that is there and equal counts.
+async fn put_back(
+    cluster: &dyn Cluster,
+    backup: &Backup,
+    record: &BackedUp,
+) -> Result<(), RestoreError> {
+    let title = title(record);
+    let is_secret = record.kind == "Secret";
+    let resource = if is_secret { secrets() } else { config_maps() };
+    let mut data = Map::new();
+    for (key, bytes) in backup.data_of(record).unwrap_or_default() {
+        let value = if is_secret {
+            STANDARD.encode(bytes)
+        } else {
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        data.insert(key, value.into());
+    }
+    let mut object = json!({
+        "apiVersion": "v1",
+        "kind": record.kind,
+        "metadata": { "name": record.name, "namespace": record.namespace },
+        "data": data,
+    });
+    if !record.labels.is_empty() {
+        object["metadata"]["labels"] = Value::Object(record.labels.clone());
+    }
+    if !record.annotations.is_empty() {
+        object["metadata"]["annotations"] = Value::Object(record.annotations.clone());
+    }
+    if is_secret && !record.secret_type.is_empty() {
+        object["type"] = record.secret_type.as_str().into();
+    }
+    if record.immutable {
+        object["immutable"] = true.into();
+    }
+    let target = Target::new(&resource, &record.namespace, &record.name);
+    match cluster.create(&target, &object, &options()).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let live = read(cluster, &resource, &record.namespace, &record.name)
+                .await
+                .map_err(failed(format!("read {title}")))?;
+            let same = live
+                .and_then(|live| hash_of(&record.kind, &live))
+                .is_some_and(|hash| hash == record.hash);
+            if same { Ok(()) } else { Err(RestoreError::Taken { record: title }) }
+        }
+        Err(error) => Err(failed(format!("put {title} back"))(error)),
+    }
+}
+
+/// Gives an object its former ownership metadata; whether it was there. Of an object that somebody
+/// wrote since, nothing else is touched.
+async fn give_back(
+    cluster: &dyn Cluster,
+    item: &Item,
+    former: &Value,
+) -> Result<bool, RestoreError> {
+    for _ in 0..TRIES {
+        let live = match cluster.get(&item.target).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(failed(format!("read {}", item.target))(error)),
+        };
+        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
+        let version = text(&live, "/metadata/resourceVersion");
+        patch.body["metadata"]["resourceVersion"] = version.into();
+        match cluster.patch(&item.target, &patch, &options()).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(failed(format!("give {} back", item.target))(error)),
+        }
+    }
+    Err(RestoreError::Busy { object: item.target.to_string() })
+}

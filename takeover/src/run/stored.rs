@@ -1,0 +1,274 @@
+//! The consented plan as it is stored, so that a later run can tell this run's writes from
+//! strangers'.
+//!
+//! One Secret in ichor's namespace holds the plan, the objects that are written with the hashes
+//! of their states before and after, and the ownership metadata that they had. What may be a
+//! credential is not in it: a run that goes on takes it from the record's manifest.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cilium::object::ObjectRef;
+use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::gate::{Desired, Path, consented, is_secret, leaves_of, replace};
+use crate::plan::{HIDDEN, Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
+use crate::rendered::manifest_objects;
+use crate::survey::{read, secrets, text};
+
+/// The Secret's name.
+pub const SECRET: &str = "ichor-cni-plan";
+/// The key of its data.
+const DATA: &str = "plan";
+/// Bytes that a stored plan may unpack to.
+const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// A consented plan with what carries it out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The key of the hashes.
+    pub key: String,
+    /// The objects in the order of writing.
+    pub objects: Vec<StoredObject>,
+    /// What the foreign records were at the consent: the hashes that a backup has for them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub records: BTreeSet<String>,
+}
+
+/// An object with what is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredObject {
+    /// What is written. What may be a credential is not stored: [`StoredPlan::fill`] puts it back.
+    pub desired: Value,
+    /// Generated leaves and those of others, which the hashes leave out.
+    pub exempt: BTreeSet<String>,
+    /// Nothing is to be written: it is as it should be.
+    pub keep: bool,
+    /// The hash before; empty when it is created.
+    pub before: String,
+    /// The hash after.
+    pub after: String,
+    /// The ownership metadata before, as a merge patch of `metadata`; none when it is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<Value>,
+}
+
+/// Why a stored plan cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// The cluster refuses.
+    #[error("Secret {RECORD_NAMESPACE}/{SECRET}")]
+    Cluster(#[from] ClusterError),
+    /// It is no stored plan.
+    #[error("Secret {RECORD_NAMESPACE}/{SECRET} holds no plan that can be read: {reason}")]
+    Content {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl StoredPlan {
+    /// What is stored of a prepared plan.
+    pub fn of(prepared: &Prepared) -> Self {
+        let objects = prepared
+            .objects
+            .iter()
+            .map(|object| {
+                let mut exempt: BTreeSet<String> =
+                    object.generated.iter().map(ToString::to_string).collect();
+                exempt.extend(object.desired.yielded.iter().map(|(path, _)| path.to_string()));
+                StoredObject {
+                    desired: object.item.value.clone(),
+                    exempt,
+                    keep: object.keep,
+                    before: object.before.clone(),
+                    after: object.after.clone(),
+                    former: object.live.as_ref().map(former_ownership),
+                }
+            })
+            .collect();
+        let records = prepared
+            .plan
+            .records
+            .iter()
+            .filter_map(|record| {
+                let ObjectAbout { kind, namespace, name, .. } = &record.about;
+                let place = ObjectRef::new(kind, namespace, name);
+                super::backup::hash_of(kind, find_record(&prepared.survey, &place)?)
+            })
+            .collect();
+        Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects, records }
+    }
+
+    /// Puts back what may be a credential, from the manifest of the record of the run that stored
+    /// the plan: nothing else of this program's holds it.
+    ///
+    /// # Errors
+    /// [`StoredError::Content`] names what the manifest does not have.
+    pub fn fill(&mut self, manifest: &str, discovery: &Discovery) -> Result<(), StoredError> {
+        let items = manifest_objects(discovery, manifest, NAMESPACE);
+        for object in &mut self.objects {
+            let hidden = credentials(&object.desired);
+            if hidden.is_empty() {
+                continue;
+            }
+            let from = items.iter().find(|item| is_same(&item.value, &object.desired));
+            let leaves = from.map(|item| leaves_of(&item.value)).unwrap_or_default();
+            for path in hidden {
+                let value = leaves.get(&path).map(|leaf| &leaf.value);
+                if !value.is_some_and(|value| replace(&mut object.desired, &path, value)) {
+                    let name = text(&object.desired, "/metadata/name");
+                    let reason = format!("{path} of {name} is not in the record's manifest");
+                    return Err(StoredError::Content { reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over from the plan of a takeover that was begun whose objects were before it. What it
+    /// created was not there.
+    pub fn inherit(&mut self, begun: &Self) {
+        for object in &mut self.objects {
+            let same = begun.objects.iter().find(|other| is_same(&other.desired, &object.desired));
+            if let Some(same) = same {
+                object.former.clone_from(&same.former);
+            }
+        }
+    }
+
+    /// Writes it over whatever was stored.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
+        let wrong = |reason: String| StoredError::Content { reason };
+        let mut hidden = self.clone();
+        for object in &mut hidden.objects {
+            hide_credentials(&mut object.desired);
+        }
+        let json = serde_json::to_vec(&hidden).map_err(|error| wrong(error.to_string()))?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
+        let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
+        let mut secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "ichor.maesh.dev/cni-plan",
+            "metadata": {
+                "name": SECRET,
+                "namespace": RECORD_NAMESPACE,
+                "annotations": { "ichor.maesh.dev/digest": self.plan.digest },
+            },
+            "data": { DATA: STANDARD.encode(packed) },
+        });
+        let target = Target::new(&secrets(), RECORD_NAMESPACE, SECRET);
+        let options =
+            WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
+        match cluster.create(&target, &secret, &options).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // Over the version that is read here, and no other.
+                if let Some(there) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? {
+                    let version = text(&there, "/metadata/resourceVersion");
+                    secret["metadata"]["resourceVersion"] = version.into();
+                }
+                cluster.update(&target, &secret, &options).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is stored; none when there is nothing.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub async fn read(cluster: &dyn Cluster) -> Result<Option<Self>, StoredError> {
+        let Some(secret) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| StoredError::Content { reason };
+        let text = secret.pointer("/data/plan").and_then(Value::as_str).unwrap_or_default();
+        let packed = STANDARD.decode(text).map_err(|error| wrong(error.to_string()))?;
+        let mut json = Vec::new();
+        GzDecoder::new(packed.as_slice())
+            .take(LIMIT)
+            .read_to_end(&mut json)
+            .map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_slice(&json).map(Some).map_err(|error| wrong(error.to_string()))
+    }
+}
+
+impl StoredObject {
+    /// Where it lives; none when its kind is not served.
+    pub fn item(&self, discovery: &Discovery) -> Option<Item> {
+        let resource = discovery.resource(&Kind::of(&self.desired))?;
+        let target = Target::of(resource, &self.desired, "");
+        Some(Item { target, value: self.desired.clone() })
+    }
+
+    /// Whether a live object is in its state before or after the write.
+    pub fn knows(&self, key: &Key, live: &Value) -> bool {
+        let state = hash_leaves(key, &consented(live, &self.desired(), &BTreeSet::new()));
+        state == self.before || state == self.after
+    }
+
+    /// What it leaves out, in the gate's form.
+    pub fn desired(&self) -> Desired {
+        let yielded = leaves_of(&self.desired)
+            .into_keys()
+            .filter(|path| self.exempt.contains(&path.to_string()))
+            .map(|path| (path, String::new()))
+            .collect();
+        Desired { object: self.desired.clone(), kept: BTreeSet::new(), yielded }
+    }
+}
+
+/// The leaves of an object that may be credentials.
+fn credentials(object: &Value) -> Vec<Path> {
+    let kind = text(object, "/kind");
+    leaves_of(object).into_keys().filter(|path| is_secret(kind, path)).collect()
+}
+
+fn hide_credentials(object: &mut Value) {
+    for path in credentials(object) {
+        replace(object, &path, &HIDDEN.into());
+    }
+}
+
+/// Whether two objects have one address.
+fn is_same(one: &Value, other: &Value) -> bool {
+    Kind::of(one) == Kind::of(other)
+        && ["/metadata/namespace", "/metadata/name"]
+            .into_iter()
+            .all(|pointer| text(one, pointer) == text(other, pointer))
+}
+
+/// The ownership metadata of a live object as a merge patch: null where there is none.
+fn former_ownership(live: &Value) -> Value {
+    use helm_rs::apply::ownership::{MANAGED_BY_LABEL, RELEASE_NAME, RELEASE_NAMESPACE};
+    let value = |place: &str, key: &str| {
+        live.pointer(place).and_then(|map| map.get(key)).cloned().unwrap_or_default()
+    };
+    json!({
+        "labels": { MANAGED_BY_LABEL: value("/metadata/labels", MANAGED_BY_LABEL) },
+        "annotations": {
+            RELEASE_NAME: value("/metadata/annotations", RELEASE_NAME),
+            RELEASE_NAMESPACE: value("/metadata/annotations", RELEASE_NAMESPACE),
+        },
+    })
+}

@@ -1,0 +1,443 @@
+//! Takeovers and restores on the cluster in memory, filled with what a real plane held, killed at
+//! chosen writes and run again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use helm_rs::apply::{Cancel, Silent};
+use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
+use helm_rs::cluster::{
+    CallRecord, Clock, Cluster, Count, Effect, Fault, Faults, ManualClock, Moment,
+};
+use helm_rs::error_chain;
+use helm_rs::render::{Engine, EngineOptions};
+use serde_json::Value;
+use takeover::plan::{Prepared, Request, WhoWrites, prepare};
+use takeover::run::backup::{Backup, backups};
+use takeover::run::restore::restore;
+use takeover::run::{Done, Run, RunError, take_over};
+
+use crate::{Bed, export, pinned};
+
+/// What is rehearsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A takeover.
+    TakeOver,
+    /// A restore.
+    Restore,
+}
+
+/// Something that is done on a cluster in memory, again and again from the same state.
+pub struct Rehearsal {
+    /// What is done.
+    pub action: Action,
+    /// The objects at the beginning.
+    pub objects: Vec<Value>,
+    /// The foreign records as they were before the takeover.
+    pub originals: Vec<Value>,
+    /// The digest of the plan; empty for a restore.
+    pub digest: String,
+    engine: Engine,
+    pinned: cilium::pinned::Pinned,
+}
+
+/// A cluster in memory with its clock, and what kills runs on it.
+pub struct Stage {
+    /// The clock: waiting moves it, nothing else does.
+    pub clock: Arc<ManualClock>,
+    /// The cluster itself.
+    pub memory: Arc<MemoryCluster>,
+    /// What runs see of it.
+    pub faults: Arc<Faults<'static>>,
+}
+
+impl Stage {
+    /// The cluster as a program sees it that was started after everything that happened so far.
+    pub fn fresh(&mut self) {
+        let memory: Arc<dyn Cluster> = Arc::clone(&self.memory) as _;
+        self.faults = Arc::new(Faults::shared(memory, Arc::clone(&self.clock) as _));
+    }
+
+    /// Kills the next run at its write number `at`, from 1.
+    pub fn kill(&mut self, at: usize, moment: Moment) {
+        self.fresh();
+        self.faults.plan(Fault { count: Count::Writes, at, moment, effect: Effect::Poison });
+    }
+
+    /// The writes of the runs since [`Stage::fresh`].
+    pub fn writes(&self) -> Vec<CallRecord> {
+        self.faults.timeline().into_iter().filter(CallRecord::is_write).collect()
+    }
+
+    /// An object by kind, namespace and name.
+    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.memory.objects().into_iter().find(|object| {
+            text(object, "/kind") == kind
+                && text(object, "/metadata/namespace") == namespace
+                && text(object, "/metadata/name") == name
+        })
+    }
+
+    /// Ichor's records: revision and status, oldest first.
+    pub fn own_records(&self) -> Vec<(i64, String)> {
+        let mut records: Vec<(i64, String)> = self
+            .memory
+            .objects()
+            .iter()
+            .filter(|object| text(object, "/metadata/namespace") == "ichor-system")
+            .filter_map(|object| {
+                let name = text(object, "/metadata/name");
+                let revision = name.strip_prefix("sh.helm.release.v1.cilium.v")?.parse().ok()?;
+                Some((revision, text(object, "/metadata/labels/status").to_owned()))
+            })
+            .collect();
+        records.sort_unstable();
+        records
+    }
+}
+
+/// A text of an object; empty for none.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Rehearsal {
+    /// A takeover of what a plane holds, which is stopped.
+    pub async fn of(bed: Bed) -> Self {
+        let objects = export(&*bed.cluster).await;
+        bed.plane.stop();
+        Self::takeover(objects).await
+    }
+
+    /// A takeover of objects.
+    pub async fn takeover(objects: Vec<Value>) -> Self {
+        let is_record = |object: &&Value| {
+            let name = text(object, "/metadata/name");
+            matches!(text(object, "/kind"), "Secret" | "ConfigMap")
+                && name.starts_with("sh.helm.release.v1.")
+                && text(object, "/metadata/namespace") != "ichor-system"
+        };
+        let originals = objects.iter().filter(is_record).cloned().collect();
+        let mut rehearsal = Self {
+            action: Action::TakeOver,
+            objects,
+            originals,
+            digest: String::new(),
+            engine: Engine::new(EngineOptions::default()),
+            pinned: pinned(),
+        };
+        let prepared = rehearsal.plan(&rehearsal.stage()).await;
+        assert!(!prepared.plan.is_refused(), "{:?}", prepared.plan.refusals);
+        println!("{:?}", prepared.plan.figures());
+        rehearsal.digest = prepared.plan.digest;
+        rehearsal
+    }
+
+    /// The restore of a takeover that was made.
+    pub fn restore_of(stage: &Stage, originals: Vec<Value>) -> Self {
+        let objects = stage.memory.objects().iter().map(|object| (**object).clone()).collect();
+        Self {
+            action: Action::Restore,
+            objects,
+            originals,
+            digest: String::new(),
+            engine: Engine::new(EngineOptions::default()),
+            pinned: pinned(),
+        }
+    }
+
+    /// A cluster as it is at the beginning.
+    pub fn stage(&self) -> Stage {
+        let clock = Arc::new(ManualClock::new("2026-01-01T00:00:00Z".parse().expect("a time")));
+        let options = MemoryOptions { controllers: true, ..MemoryOptions::default() };
+        let memory = MemoryCluster::new(Arc::clone(&clock) as Arc<dyn Clock>, options);
+        let objects = self.objects.iter().map(|object| ("export".to_owned(), object.clone()));
+        memory.load(objects.collect()).expect("objects");
+        let memory = Arc::new(memory);
+        let faults = Faults::shared(Arc::clone(&memory) as _, Arc::clone(&clock) as _);
+        Stage { clock, memory, faults: Arc::new(faults) }
+    }
+
+    /// What is planned on a stage.
+    pub fn request<'a>(&'a self, stage: &'a Stage) -> Request<'a> {
+        Request {
+            cluster: Arc::clone(&stage.faults) as _,
+            clock: &*stage.clock,
+            engine: &self.engine,
+            pinned: &self.pinned,
+            values: None,
+            cni_unmanaged: false,
+            who_writes: WhoWrites::Caller,
+            entropy: [7; 32],
+        }
+    }
+
+    /// A plan.
+    pub async fn plan(&self, stage: &Stage) -> Prepared {
+        prepare(&self.request(stage))
+            .await
+            .unwrap_or_else(|error| panic!("{}", error_chain(&error)))
+    }
+
+    /// A takeover with a consent.
+    pub async fn take_over(
+        &self,
+        stage: &Stage,
+        holder: &str,
+        digest: Option<&str>,
+    ) -> Result<Done, RunError> {
+        let cancel = Cancel::default();
+        let run = Run {
+            request: self.request(stage),
+            digest: digest.map(str::to_owned),
+            accept_changes: true,
+            accept_diff: true,
+            holder: holder.to_owned(),
+            observer: &Silent,
+            cancel: &cancel,
+            timeout: Duration::from_mins(1),
+        };
+        take_over(&run).await
+    }
+
+    /// Does it; the error as text.
+    pub async fn run(&self, stage: &Stage, holder: &str) -> Result<(), String> {
+        match self.action {
+            Action::TakeOver => self
+                .take_over(stage, holder, Some(&self.digest))
+                .await
+                .map(drop)
+                .map_err(|error| error_chain(&error)),
+            Action::Restore => {
+                let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
+                let done = restore(&cluster, &*stage.clock, holder, None).await;
+                done.map(drop).map_err(|error| error_chain(&error))
+            }
+        }
+    }
+
+    /// Every foreign record is there, or a verified backup of it, to the byte; and at most one
+    /// record of ichor's says that it is deployed.
+    pub async fn nothing_is_lost(&self, stage: &Stage) {
+        let backups = backups(&*stage.memory).await.expect("backups");
+        for original in &self.originals {
+            let place = ["/kind", "/metadata/namespace", "/metadata/name"];
+            let [kind, namespace, name] = place.map(|pointer| text(original, pointer));
+            let live = stage.object(kind, namespace, name);
+            let is_live = live.is_some_and(|live| same_record(&live, original));
+            let is_safe = backups.iter().any(|backup| holds(backup, original));
+            assert!(is_live || is_safe, "{kind} {namespace}/{name} is lost");
+        }
+        let own = stage.own_records();
+        let deployed = own.iter().filter(|(_, status)| status == "deployed").count();
+        assert!(deployed <= 1, "{own:?}");
+    }
+
+    /// Kills the run at each point, runs it again, and compares the end; the number of points.
+    pub async fn matrix(&self, choose: fn(&[CallRecord]) -> Vec<usize>) -> usize {
+        let (expected, writes) = self.reference().await;
+        let mut points = 0;
+        for at in choose(&writes) {
+            for moment in [Moment::Before, Moment::After] {
+                let call = writes.get(at - 1).map(ToString::to_string).unwrap_or_default();
+                let title = format!("killed {moment:?} write {at} ({call})");
+                let mut stage = self.stage();
+                stage.kill(at, moment);
+                let killed = self.run(&stage, "killed").await;
+                // The last write gives the lock back; what becomes of it is of no account.
+                assert!(killed.is_err() || at == writes.len(), "{title}");
+                self.nothing_is_lost(&stage).await;
+                self.recover(&mut stage, &title).await;
+                ends_as(&stage, &expected, &title);
+                points += 1;
+            }
+        }
+        points
+    }
+
+    /// Kills the run, then the run that recovers, then recovers: a sample by a seed.
+    pub async fn killed_twice(&self, seed: u64, count: usize) {
+        let (expected, writes) = self.reference().await;
+        let mut random = seed;
+        for _ in 0..count {
+            let mut number = || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                usize::try_from(random >> 33).unwrap_or_default()
+            };
+            let moment = |number: usize| {
+                if number.is_multiple_of(2) { Moment::Before } else { Moment::After }
+            };
+            let (one, two) = (number() % (writes.len() - 1) + 1, number() % (writes.len() + 2) + 1);
+            let (first, second) = (moment(number()), moment(number()));
+            let title = format!("killed {first:?} write {one}, then {second:?} write {two}");
+            let mut stage = self.stage();
+            stage.kill(one, first);
+            assert!(self.run(&stage, "killed").await.is_err(), "{title}");
+            self.nothing_is_lost(&stage).await;
+            stage.kill(two, second);
+            // It may have fewer writes left than that.
+            let killed = self.run(&stage, "killed again").await;
+            self.nothing_is_lost(&stage).await;
+            if killed.is_err() {
+                self.recover(&mut stage, &title).await;
+            }
+            ends_as(&stage, &expected, &title);
+        }
+    }
+
+    /// The end without a kill, and the writes that lead to it.
+    pub async fn reference(&self) -> (BTreeMap<String, Value>, Vec<CallRecord>) {
+        let stage = self.stage();
+        self.run(&stage, "first").await.unwrap_or_else(|error| panic!("{error}"));
+        (end_state(&stage.memory), stage.writes())
+    }
+
+    /// Runs it again after a kill: it succeeds, and waits for a dead run's lock as long as the
+    /// rules say and no longer.
+    async fn recover(&self, stage: &mut Stage, title: &str) {
+        let is_held = stage
+            .object("Lease", "ichor-system", "ichor-cni")
+            .is_some_and(|lease| !text(&lease, "/spec/holderIdentity").is_empty());
+        let before = stage.clock.elapsed();
+        stage.fresh();
+        match self.run(stage, "second").await {
+            Ok(()) => {}
+            // The last step was done: a restore has nothing to put back any more.
+            Err(error) if self.action == Action::Restore && stage.own_records().is_empty() => {
+                assert!(error.contains("nothing to restore"), "{title}: {error}");
+                return;
+            }
+            Err(error) => panic!("{title}: {error}"),
+        }
+        let waited = stage.clock.elapsed().saturating_sub(before).as_secs();
+        assert!(
+            if is_held { (15..20).contains(&waited) } else { waited < 5 },
+            "{title}: {waited} s"
+        );
+        self.nothing_is_lost(stage).await;
+    }
+}
+
+/// Whether a record's object is what it was, its UID and version aside.
+pub fn same_record(live: &Value, original: &Value) -> bool {
+    ["/data", "/metadata/labels", "/metadata/annotations", "/type", "/immutable"]
+        .into_iter()
+        .all(|pointer| live.pointer(pointer) == original.pointer(pointer))
+}
+
+/// Whether a backup holds a record whole: data to the byte, labels, annotations, type.
+pub fn holds(backup: &Backup, original: &Value) -> bool {
+    backup.verified().any(|record| {
+        let map = |pointer: &str| {
+            original.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        let data: BTreeMap<String, Vec<u8>> = map("/data")
+            .into_iter()
+            .map(|(key, value)| {
+                let value = value.as_str().expect("text").to_owned();
+                let is_secret = record.kind == "Secret";
+                (
+                    key,
+                    if is_secret { STANDARD.decode(value).expect("base64") } else { value.into() },
+                )
+            })
+            .collect();
+        record.kind == text(original, "/kind")
+            && record.namespace == text(original, "/metadata/namespace")
+            && record.name == text(original, "/metadata/name")
+            && record.uid == text(original, "/metadata/uid")
+            && record.labels == map("/metadata/labels")
+            && record.annotations == map("/metadata/annotations")
+            && record.secret_type == text(original, "/type")
+            && backup.data_of(record) == Some(data)
+    })
+}
+
+/// What a run leaves, without what every run makes anew: versions, times, ichor's records but for
+/// the status of the one that counts, the Lease and the stored plan.
+pub fn end_state(memory: &MemoryCluster) -> BTreeMap<String, Value> {
+    normalised(memory.objects().iter().map(|object| (**object).clone()))
+}
+
+/// Objects by name, without what every run makes anew.
+pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
+    let mut state = BTreeMap::new();
+    for mut object in objects {
+        let (kind, name) =
+            (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
+        if kind == "Lease" || name == "ichor-cni-plan" {
+            continue;
+        }
+        let namespace = text(&object, "/metadata/namespace").to_owned();
+        let is_own = namespace == "ichor-system" && name.starts_with("sh.helm.release.v1.cilium.v");
+        if is_own {
+            let status = text(&object, "/metadata/labels/status");
+            if status == "deployed" {
+                state.insert("ichor's record".to_owned(), status.into());
+            }
+            continue;
+        }
+        if text(&object, "/metadata/labels/ichor.maesh.dev~1backup") == "prior-release"
+            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records")
+                .contains("\"ichor-system\"")
+        {
+            // Ichor's own records, retired by a restore: their number and times differ.
+            state.insert("backup of ichor's records".to_owned(), Value::Null);
+            continue;
+        }
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in
+                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
+            {
+                metadata.remove(field);
+            }
+        }
+        object.as_object_mut().expect("an object").remove("status");
+        state.insert(format!("{kind} {namespace}/{name}"), object);
+    }
+    state
+}
+
+/// The steps of a run, in their order.
+fn step(call: &CallRecord) -> &'static str {
+    let object = call.object.as_str();
+    [
+        ("namespaces ichor-system", "namespace"),
+        ("/ichor-cni-plan", "stored plan"),
+        ("/ichor-cilium-prior-release", "backup"),
+        ("ichor-system/sh.helm.release.v1.", "own record"),
+        ("/sh.helm.release.v1.", "foreign record"),
+        ("leases", "lock"),
+    ]
+    .into_iter()
+    .find(|(part, _)| object.contains(part))
+    .map_or("object", |(_, step)| step)
+}
+
+/// Every write.
+pub fn every_write(writes: &[CallRecord]) -> Vec<usize> {
+    (1..=writes.len()).collect()
+}
+
+/// The first and the last write of each step.
+pub fn step_boundaries(writes: &[CallRecord]) -> Vec<usize> {
+    let steps: Vec<&str> = writes.iter().map(step).collect();
+    let is_boundary = |at: usize| {
+        at == 0 || at + 1 == steps.len() || steps[at] != steps[at - 1] || steps[at] != steps[at + 1]
+    };
+    (0..steps.len()).filter(|at| is_boundary(*at)).map(|at| at + 1).collect()
+}
+
+/// The cluster is as after a run that nobody disturbed.
+fn ends_as(stage: &Stage, expected: &BTreeMap<String, Value>, title: &str) {
+    let state = end_state(&stage.memory);
+    for (name, object) in expected {
+        assert_eq!(state.get(name), Some(object), "{name}, {title}");
+    }
+    let more: Vec<&String> = state.keys().filter(|name| !expected.contains_key(*name)).collect();
+    assert!(more.is_empty(), "{more:?}, {title}");
+}

@@ -1,0 +1,33 @@
+//! The cases of the takeover rules, section 8, on a real control plane.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::large_futures,
+    clippy::missing_errors_doc,
+    clippy::indexing_slicing,
+    reason = "test code: a panic is how a test says that something is wrong, and figures are printed"
+)]
+
+mod a1;
+mod a10;
+mod a2;
+mod a5;
+mod a6;
+mod a9;
+mod credentials;
+mod gate;
+mod grants;
+mod half_states;
+mod image;
+mod install;
+mod inventory;
+mod job;
+mod kill;
+mod processes;
+mod recovered;
+mod refusals;
+mod restore;
+mod silence;
+mod talos;
