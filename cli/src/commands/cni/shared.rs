@@ -11,7 +11,7 @@ use goyaml::{Limits, Map};
 use helm_rs::action::Session;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
-use takeover::plan::{Plan, Prepared, Request, WhoWrites, prepare, to_text};
+use takeover::plan::{Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text};
 use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
 use crate::cache;
@@ -183,7 +183,7 @@ impl PlanFlags {
         let (result, _) = run_session(&self.cluster, context, &work.engine, async |session| {
             prepare(&self.request(work, session)).await
         })?;
-        let prepared = result.map_err(|error| CommandError::new(error_chain(&error)))?;
+        let prepared = result.map_err(|error| plan_error(&error))?;
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
             // A second plan has them from the first.
@@ -259,6 +259,15 @@ pub(crate) fn no(message: impl std::fmt::Display, hint: impl Into<String>) -> Co
     let mut error = CommandError::new(message).hint(hint);
     error.exit = Exit::No;
     error
+}
+
+/// A plan's error as the command's: rights that are missing for reading are a refusal.
+fn plan_error(error: &PlanError) -> CommandError {
+    let mut result = CommandError::new(error_chain(error));
+    if matches!(error, PlanError::Rights(_)) {
+        result.exit = Exit::No;
+    }
+    result
 }
 
 /// A takeover's error as the command's.
