@@ -35,6 +35,7 @@ pub struct Ui {
     colour: bool,
     result_colour: bool,
     verbose: bool,
+    quiet: bool,
     log: Option<(LogFormat, Environment)>,
 }
 
@@ -55,17 +56,45 @@ impl Ui {
 
     /// Any streams.
     pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, colour: bool) -> Self {
-        Self { out, err, colour, result_colour: colour, verbose: false, log: None }
+        Self { out, err, colour, result_colour: colour, verbose: false, quiet: false, log: None }
     }
 
     /// Applies the flags that every command has.
-    pub(crate) const fn configure(&mut self, colour: Colour, verbose: bool) {
+    pub(crate) const fn configure(&mut self, colour: Colour, verbose: bool, quiet: bool) {
         match colour {
             Colour::Auto => {}
             Colour::Always => (self.colour, self.result_colour) = (true, true),
             Colour::Never => (self.colour, self.result_colour) = (false, false),
         }
         self.verbose = verbose;
+        self.quiet = quiet;
+    }
+
+    /// Lines of a difference, coloured by the signs that begin them, when colour is wanted. Where
+    /// `indented`, the signs may stand behind blanks; else it is the form of `diff -u`.
+    pub(crate) fn painted_diff(&self, text: &str, indented: bool) -> String {
+        if !self.result_colour {
+            return text.to_owned();
+        }
+        let mut out = String::with_capacity(text.len() + text.len() / 8);
+        for line in text.split_inclusive('\n') {
+            let content = line.strip_suffix('\n').unwrap_or(line);
+            let signs = if indented { content.trim_start() } else { content };
+            let style = match signs.as_bytes() {
+                [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => BOLD,
+                [b'+', ..] => GREEN,
+                [b'-', ..] => MINUS,
+                [b'@' | b'~', ..] => CYAN,
+                _ => "",
+            };
+            if style.is_empty() {
+                out.push_str(line);
+            } else {
+                out.extend([style, content, RESET]);
+                out.push_str(line.get(content.len()..).unwrap_or_default());
+            }
+        }
+        out
     }
 
     /// Whether results may be coloured.
@@ -93,6 +122,13 @@ impl Ui {
     /// A line that the user should see even when quiet, in Helm's words where Helm has them.
     pub(crate) fn warning(&mut self, text: impl AsRef<str>) {
         self.line("", "", text.as_ref().as_bytes());
+    }
+
+    /// What the user may want to know, unless quiet.
+    pub(crate) fn note(&mut self, text: impl AsRef<str>) {
+        if !self.quiet {
+            self.line("", "", text.as_ref().as_bytes());
+        }
     }
 
     /// For whoever debugs; only when verbose.
@@ -148,6 +184,9 @@ fn log_line(format: LogFormat, environment: &Environment, label: &str, text: &[u
 }
 
 const RED: &str = "\x1b[1;31m";
+const MINUS: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const BOLD: &str = "\x1b[1m";
 const CYAN: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
@@ -167,5 +206,22 @@ impl Write for Buffer {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Buffer, Ui};
+
+    #[test]
+    fn differences_are_coloured_by_their_signs() {
+        let ui = |colour| Ui::new(Box::new(Buffer::default()), Box::new(Buffer::default()), colour);
+        let text = "a -> b\n--- x\n+++ x\n@@ -1 +1 @@\n - item\n-old\n+new";
+        assert_eq!(ui(false).painted_diff(text, false), text);
+        let painted = ui(true).painted_diff(text, false);
+        assert!(painted.contains("\n - item\n\u{1b}[31m-old\u{1b}[0m\n"), "{painted:?}");
+        assert!(painted.ends_with("\u{1b}[32m+new\u{1b}[0m"), "{painted:?}");
+        let leaves = ui(true).painted_diff("values:\n  + a: 1\n", true);
+        assert_eq!(leaves, "values:\n\u{1b}[32m  + a: 1\u{1b}[0m\n");
     }
 }

@@ -16,13 +16,13 @@ use helm_rs::release::{
 };
 use libfuzzer_sys::fuzz_target;
 
-const LIMITS: CodecLimits = CodecLimits { decompressed: 4 << 20 };
+const LIMITS: CodecLimits = CodecLimits { decompressed: 4 << 20, values: 100_000 };
 
 fn read<T: Send>(
     text: Vec<u8>,
     work: impl Fn(StoredRecord) -> Option<T> + Sync,
 ) -> (Vec<T>, usize) {
-    let limits = InputLimits { object: 1 << 20, stream: 8 << 20, files: 1000 };
+    let limits = InputLimits { object: 1 << 20, stream: 8 << 20, files: 1000, values: 100_000 };
     let input = Input::Stream("fuzz".to_owned(), Box::new(Cursor::new(text)));
     let found = scan(vec![input], &limits, NonZero::new(1), work);
     (found.items, found.faults.len())

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::input::{Input, InputLimits, scan};
 use helm_rs::release::verify::{
-    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, undecodable,
+    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, no_record, undecodable,
     verify_beside,
 };
 use helm_rs::release::{CodecLimits, encode};
@@ -194,7 +194,8 @@ fn findings(case: &Case) -> Vec<Finding> {
         })
     });
     assert!(scan.faults.is_empty(), "{:?}", scan.faults);
-    let (mut records, mut findings) = (Vec::new(), Vec::new());
+    let empty = scan.empty.iter().map(|name| no_record(name, "nothing".to_owned()));
+    let (mut records, mut findings) = (Vec::new(), empty.collect::<Vec<_>>());
     for item in scan.items {
         match item {
             Ok(record) => records.push(record),
@@ -232,6 +233,17 @@ fn pair(code: Code) -> (Case, Case) {
             plain.insert(40, '\n');
             ([deployed().stored(cut)].into(), [deployed().stored(plain)].into())
         }
+        Code::NoRecord => (
+            // Nothing at all; and a record that is one by its name alone.
+            [].into(),
+            [deployed().label("owner", "nobody").label("name", "nobody")].into(),
+        ),
+        Code::RecordTwice => (
+            [deployed(), deployed().info("description", "y")].into(),
+            // The same file given twice, and the same revision of other releases.
+            [deployed(), deployed(), record("www", 1, "deployed"), deployed().namespace("other")]
+                .into(),
+        ),
         Code::LabelName => ([deployed().label("name", "www")].into(), [deployed()].into()),
         Code::LabelVersion => {
             ([deployed().label("version", "2")].into(), [deployed().label("version", "1")].into())
@@ -318,7 +330,12 @@ fn pair(code: Code) -> (Case, Case) {
         ),
         Code::UnreadableHooks => (
             [deployed().field("hooks", json!([{"manifest": "a: ["}]))].into(),
-            [deployed().field("hooks", Value::Null)].into(),
+            // A list where an object is expected does read; so do nothing and comments.
+            [deployed().field(
+                "hooks",
+                json!([{"manifest": "a: []"}, {"manifest": "# nothing"}, {}, null]),
+            )]
+            .into(),
         ),
         Code::UnreadableManifest => (
             [deployed().manifest("kind: A\n---\nb: [")].into(),
@@ -379,8 +396,8 @@ fn pair(code: Code) -> (Case, Case) {
         ),
         Code::MissingObject => (
             live(Live::Missing, deployed().manifest(ROLE)),
-            // An object of a revision that is no longer the current one.
-            live(Live::Missing, record("web", 1, "uninstalled").manifest(ROLE)),
+            // The current revision's object, which this identity may not read: nobody knows.
+            live(Live::Unknown, deployed().manifest(ROLE)),
         ),
         Code::ForeignOwner => {
             let owner = |release: &str, namespace: &str| Live::Present {

@@ -142,7 +142,7 @@ fn dispatch(
     let parsed = Arguments::from_arg_matches(&matches).map_err(CommandError::new)?;
     let mut global = parsed.global;
     global.debug |= environment.flag("HELM_DEBUG");
-    ui.configure(global.color, global.verbose || global.debug);
+    ui.configure(global.color, global.verbose || global.debug, global.quiet);
     let mut context = Context { global, environment, ui };
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),

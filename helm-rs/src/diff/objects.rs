@@ -8,7 +8,7 @@ use goyaml::{Limits, Value};
 
 use super::compare::{Change, Lists, compare};
 use super::path::LeafPath;
-use crate::manifest::split_manifests;
+use crate::manifest::{has_more_values, split_manifests};
 
 /// Which object it is. The API's version is not part of it: an object keeps its identity when
 /// its manifest moves to another one.
@@ -80,32 +80,59 @@ pub struct ManifestObject {
     pub fault: Option<String>,
 }
 
+/// Values that a manifest may have, texts and structure together; a cluster full of objects has
+/// not a tenth of them.
+const MAX_VALUES: usize = 2_000_000;
+/// Bytes that texts may come to when aliases repeat them (128 MiB).
+const MAX_TEXT: usize = 128 << 20;
+
 /// The objects of a manifest in their order, the items of lists on their own. Documents without
-/// content are left out; one that does not read, or is no object, is an object with a fault.
+/// content are left out; one that does not read, or is no object, is an object with a fault. So is
+/// a manifest with more than two million values, as a whole.
 pub fn read_objects(manifest: &[u8]) -> Vec<ManifestObject> {
+    let unreadable = |name: String, source: &str, text: &BString, fault: String| ManifestObject {
+        identity: Identity { name, kind: "unreadable".to_owned(), ..Identity::default() },
+        api_version: String::new(),
+        source: source.to_owned(),
+        value: Value::String(text.clone()),
+        text: text.clone(),
+        fault: Some(fault),
+    };
+    if has_more_values(manifest, MAX_VALUES) {
+        let fault = format!("more than {MAX_VALUES} values");
+        return vec![unreadable("manifest".to_owned(), "", &BString::default(), fault)];
+    }
     let mut objects = Vec::new();
+    let mut left = MAX_TEXT;
     for (index, text) in split_manifests(manifest).into_iter().enumerate() {
         let source = source(&text);
-        let fault = |fault: String| ManifestObject {
-            identity: Identity {
-                name: format!("document {}", index + 1),
-                kind: "unreadable".to_owned(),
-                ..Identity::default()
-            },
-            api_version: String::new(),
-            source: source.clone(),
-            value: Value::String(text.clone()),
-            text: text.clone(),
-            fault: Some(fault),
-        };
-        match goyaml::from_yaml_exact(&text, &Limits::default()) {
+        let name = || format!("document {}", index + 1);
+        let limits = Limits { max_nodes: MAX_VALUES, max_alias_bytes: left, ..Limits::default() };
+        match goyaml::from_yaml_exact(&text, &limits) {
             Ok(Value::Null) => {}
-            Ok(value @ Value::Map(_)) => push(value, &source, &text, 0, &mut objects),
-            Ok(_) => objects.push(fault("it is no object".to_owned())),
-            Err(error) => objects.push(fault(crate::error_chain(&error))),
+            Ok(value @ Value::Map(_)) => {
+                left = left.saturating_sub(size(&value));
+                push(value, &source, &text, 0, &mut objects);
+            }
+            Ok(_) => {
+                objects.push(unreadable(name(), &source, &text, "it is no object".to_owned()));
+            }
+            Err(error) => {
+                objects.push(unreadable(name(), &source, &text, crate::error_chain(&error)));
+            }
         }
     }
     objects
+}
+
+/// Bytes of texts and, roughly, of structure. The depth is bounded by the reader.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Seq(items) => items.iter().map(|item| 32 + size(item)).sum(),
+        Value::Map(map) => map.iter().map(|(key, value)| 64 + key.len() + size(value)).sum(),
+        _ => 0,
+    }
 }
 
 /// Lists in lists are taken apart this deep; Kubernetes has none at all.
@@ -122,9 +149,17 @@ fn push(
         value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with_str("List"))
             && value.get("items").is_some_and(|items| items.as_seq().is_some());
     if is_list && depth < MAX_LISTS {
+        let head = item_head(&value);
         let items = value.as_map_mut().and_then(|map| map.remove("items"));
         if let Some(Value::Seq(items)) = items {
-            for item in items.into_iter().filter(|item| item.as_map().is_some()) {
+            for mut item in items.into_iter().filter(|item| item.as_map().is_some()) {
+                if let (Some((api_version, kind)), Some(map)) = (&head, item.as_map_mut())
+                    && !map.contains_key("apiVersion")
+                    && !map.contains_key("kind")
+                {
+                    map.insert("apiVersion", api_version.clone());
+                    map.insert("kind", kind.as_str());
+                }
                 push(item, source, text, depth + 1, objects);
             }
         }
@@ -139,6 +174,14 @@ fn push(
         text: text.clone(),
         fault: None,
     });
+}
+
+/// What the items of a `SecretList` are that do not say so themselves: `decodeToList` of
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`. Those of a plain `List` must.
+fn item_head(list: &Value) -> Option<(Value, String)> {
+    let kind = list.get("kind")?.as_str()?.to_string();
+    let kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+    Some((list.get("apiVersion")?.clone(), kind.to_owned()))
 }
 
 /// What the first `# Source:` comment at the head of a document says.

@@ -18,4 +18,5 @@ pub use assemble::{
 pub use hook::{Hook, HookEvent};
 pub use kind::{INSTALL_ORDER, KindOrder, UNINSTALL_ORDER};
 pub use sort::{Head, Manifest, SortError, Sorted, sort_manifests};
+pub(crate) use split::has_more_values;
 pub use split::split_manifests;

@@ -35,6 +35,17 @@ pub fn split_manifests(text: &[u8]) -> Vec<BString> {
     documents
 }
 
+/// Whether YAML may have more values than `limit`: each begins a line, or stands behind a comma, a
+/// bracket or a dash. A document counts as eight, since it is kept on its own. This is told by the
+/// text, before anything is built from it; what texts and comments hold is counted too.
+pub(crate) fn has_more_values(text: &[u8], limit: usize) -> bool {
+    let is_start = |byte: &&u8| matches!(**byte, b',' | b'{' | b'[' | b'\n' | b'\r');
+    let starts = text.iter().filter(is_start).count() + text.find_iter("- ").count();
+    // Each document has a line of its own: few lines, few documents.
+    let documents = if starts > limit / 8 { text.find_iter("\n---").count() } else { 0 };
+    starts + 8 * documents > limit
+}
+
 /// The first position at or behind `from` that holds no white space.
 fn skip_space(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();

@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use bstr::ByteSlice;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -23,14 +24,17 @@ pub(super) const GO: GeneralPurpose =
 /// Bounds on what a record may decode to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecLimits {
-    /// Bytes of JSON after decompression (256 MiB). A Secret holds 1 MiB, and gzip packs by a
-    /// factor of a thousand at most.
+    /// Bytes of JSON after decompression (32 MiB). A Secret holds 1 MiB, which is 10 to 20 MB of
+    /// JSON in a record that somebody made; gzip could pack a thousand times as much.
     pub decompressed: usize,
+    /// Values in the JSON (1,000,000): objects, lists, texts and numbers. Each costs a hundred
+    /// times the memory that it has bytes.
+    pub values: usize,
 }
 
 impl Default for CodecLimits {
     fn default() -> Self {
-        Self { decompressed: 256 * 1024 * 1024 }
+        Self { decompressed: 32 * 1024 * 1024, values: 1_000_000 }
     }
 }
 
@@ -56,6 +60,12 @@ pub enum CodecError {
     /// More comes out than may.
     #[error("gzip layer: decompresses to more than {limit} bytes")]
     TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The JSON has more values than it may have.
+    #[error("JSON layer: more than {limit} values")]
+    TooMany {
         /// The limit.
         limit: usize,
     },
@@ -88,13 +98,54 @@ pub fn decode(release: &[u8], limits: CodecLimits) -> Result<String, CodecError>
     let data = GO.decode(release).map_err(|error| base64_error(&error, release.len()))?;
     let json = if data.len() > GZIP.len() && data.starts_with(&GZIP) {
         decompress(&data, limits)?
-    } else if data.len() > limits.decompressed {
-        return Err(CodecError::TooLarge { limit: limits.decompressed });
     } else {
         data
     };
+    checked(json, limits)
+}
+
+/// JSON bytes as text, within the limits.
+pub(super) fn checked(json: Vec<u8>, limits: CodecLimits) -> Result<String, CodecError> {
+    if json.len() > limits.decompressed {
+        return Err(CodecError::TooLarge { limit: limits.decompressed });
+    }
+    if has_more_values(&json, limits.values) {
+        return Err(CodecError::TooMany { limit: limits.values });
+    }
     String::from_utf8(json)
         .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() })
+}
+
+/// Whether JSON has more values than `limit`, nearly: each begins after a bracket or a comma.
+pub(super) fn has_more_values(json: &[u8], limit: usize) -> bool {
+    let count = |text: &[u8]| -> usize {
+        text.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count()
+    };
+    // What texts hold is counted too, which is fast and nearly always answers.
+    if count(json) <= limit {
+        return false;
+    }
+    let (mut values, mut rest) = (0, json);
+    loop {
+        let end = rest.find_byte(b'"').unwrap_or(rest.len());
+        values += count(rest.get(..end).unwrap_or_default());
+        if values > limit {
+            return true;
+        }
+        let Some(behind) = rest.get(end + 1..).and_then(behind_text) else { return false };
+        rest = behind;
+    }
+}
+
+/// What stands behind a JSON text whose quote has just begun; `None` when it does not end.
+fn behind_text(mut text: &[u8]) -> Option<&[u8]> {
+    loop {
+        let at = text.find_byteset(b"\"\\")?;
+        if text.get(at) == Some(&b'"') {
+            return text.get(at + 1..);
+        }
+        text = text.get(at + 2..)?;
+    }
 }
 
 fn decompress(data: &[u8], limits: CodecLimits) -> Result<Vec<u8>, CodecError> {
@@ -159,7 +210,24 @@ mod tests {
     #[test]
     fn a_bomb_stops_at_the_limit() {
         let stored = encode(&"0".repeat(10_000_000)).unwrap();
-        let limits = CodecLimits { decompressed: 1_000_000 };
+        let limits = CodecLimits { decompressed: 1_000_000, ..CodecLimits::default() };
         assert!(matches!(decode(stored.as_bytes(), limits), Err(CodecError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        use super::has_more_values;
+
+        let json = br#"{"a":[{},{},1],"b":"[,{,\"[,{,\\","c":",,,"}"#;
+        // Two brackets and their commas, an object each, and the comma before b and c.
+        assert!(has_more_values(json, 7));
+        assert!(!has_more_values(json, 8));
+        for end in 0..json.len() {
+            assert!(!has_more_values(&json[..end], 8), "cut at {end}");
+        }
+        let many = format!(r#"{{"hooks":[{}{{}}]}}"#, "{},".repeat(1_000_000));
+        let stored = encode(&many).unwrap();
+        let result = decode(stored.as_bytes(), CodecLimits::default());
+        assert!(matches!(result, Err(CodecError::TooMany { .. })), "{result:?}");
     }
 }

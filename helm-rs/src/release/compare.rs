@@ -8,7 +8,7 @@ use goyaml::{Map, Value};
 
 use super::chart::ChartError;
 use super::record::Record;
-use super::redact::{self, HIDDEN};
+use super::redact::{self, HIDDEN, Sensitive};
 use crate::action::generated::GeneratedLeaf;
 use crate::action::template::Rendering;
 use crate::chart::{Chart, File};
@@ -68,6 +68,11 @@ impl Side {
             notes: record.info().map_err(field)?.notes,
             generated: Vec::new(),
         })
+    }
+
+    /// The credentials among the user's values and the chart's.
+    pub fn sensitive(&self) -> Sensitive {
+        Sensitive::of(self.values.as_map().into_iter().chain(self.chart_values.as_map()))
     }
 
     /// What a chart renders to with user values. Generated leaves are not compared.
@@ -195,7 +200,7 @@ pub fn compare(old: &Side, new: &Side, show_secrets: bool) -> Comparison {
     let (manifest, hooks) = (objects(&old.objects, &new.objects), objects(&old.hooks, &new.hooks));
     let notes = (old.notes != new.notes).then(|| (old.notes.clone(), new.notes.clone()));
     Comparison {
-        chart: file_differences(&old.files, &new.files),
+        chart: file_differences(&old.files, &new.files, show_secrets),
         chart_values: value_difference(&old.chart_values, &new.chart_values, show_secrets),
         values: value_difference(&old.values, &new.values, show_secrets),
         manifest,
@@ -205,20 +210,30 @@ pub fn compare(old: &Side, new: &Side, show_secrets: bool) -> Comparison {
     }
 }
 
-fn file_differences(old: &[File], new: &[File]) -> Vec<FileDifference> {
+fn file_differences(old: &[File], new: &[File], show_secrets: bool) -> Vec<FileDifference> {
     let by_name = |files: &[File]| -> BTreeMap<String, File> {
         files.iter().map(|file| (file.name.clone(), file.clone())).collect()
     };
     let (old, new) = (by_name(old), by_name(new));
-    let text = |file: Option<&File>| file.map(|file| file.data.to_str_lossy().into_owned());
+    let text = |file: Option<&File>, mark: &str| {
+        file.map(|file| {
+            let text = file.data.to_str_lossy().into_owned();
+            match redact::text(&text) {
+                _ if show_secrets => text,
+                // Told apart without being shown.
+                hidden if hidden == HIDDEN => format!("{HIDDEN} ({mark})\n"),
+                shown => shown,
+            }
+        })
+    };
     let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     names
         .into_iter()
         .filter(|name| old.get(*name) != new.get(*name))
         .map(|name| FileDifference {
             name: name.clone(),
-            old: text(old.get(name)),
-            new: text(new.get(name)),
+            old: text(old.get(name), "before"),
+            new: text(new.get(name), "after"),
         })
         .collect()
 }
@@ -274,7 +289,7 @@ fn object_changes(
         let mut a = difference.old.map(|object| object.value.clone());
         let mut b = difference.new.map(|object| object.value.clone());
         if !show_secrets {
-            hide(a.as_mut(), b.as_mut(), &mut changes, hide_object);
+            hide(a.as_mut(), b.as_mut(), &mut changes, redact::object);
         }
         let source = difference.new.or(difference.old).map(|object| object.source.clone());
         all.push(ObjectChange {
@@ -297,13 +312,6 @@ fn is_generated(leaves: &[GeneratedLeaf], object: &ManifestObject, change: &Chan
             && other.namespace == own.namespace
             && change.path.is_within(&leaf.path)
     })
-}
-
-fn hide_object(value: &mut Value) {
-    match value {
-        Value::String(text) if text.contains_str("Secret") => *value = Value::from(HIDDEN),
-        value => redact::object(value),
-    }
 }
 
 /// Hides credentials on both sides and in the changes. Where two different values are hidden

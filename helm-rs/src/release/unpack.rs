@@ -39,6 +39,12 @@ pub enum UnpackError {
         /// The name.
         name: String,
     },
+    /// A file whose name is also that of a folder of other files.
+    #[error("the record's chart has {name:?} both as a file and as a folder")]
+    Folder {
+        /// The name.
+        name: String,
+    },
     /// The chart's name cannot be a folder's.
     #[error("the record's chart has the name {name:?}, which cannot be a folder's")]
     Chartname {
@@ -147,6 +153,15 @@ fn check_names(files: &[File]) -> Result<(), UnpackError> {
             return Err(UnpackError::Twice { name: name.clone() });
         }
     }
+    for name in &seen {
+        let mut folder = name.as_str();
+        while let Some((parent, _)) = folder.rsplit_once('/') {
+            if seen.contains(&parent.to_owned()) {
+                return Err(UnpackError::Folder { name: parent.to_owned() });
+            }
+            folder = parent;
+        }
+    }
     Ok(())
 }
 
@@ -206,6 +221,10 @@ mod tests {
         {
             let result = record(&[(name, "")]).unpack_chart();
             assert!(matches!(result, Err(UnpackError::Name { .. })), "{name:?}");
+        }
+        for (a, b) in [("a", "a/b"), ("x/y/z", "x"), ("values.yaml/a", "c")] {
+            let result = record(&[(a, ""), (b, "")]).unpack_chart();
+            assert!(matches!(result, Err(UnpackError::Folder { .. })), "{a:?} {b:?}");
         }
         for name in ["Chart.yaml", "values.yaml"] {
             let result = record(&[(name, "")]).unpack_chart();

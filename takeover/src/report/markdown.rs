@@ -135,14 +135,17 @@ fn gated(out: &mut String, view: &View) {
         }
     }
     list(out, "What stays", view.stays.iter().map(|line| plain(line)));
-    for (title, groups) in [
-        ("of", &view.others),
-        ("generated leaves kept in", &view.generated),
-        ("ownership leaves set on", &view.ownership),
-    ] {
+    for (title, groups) in [("of", &view.others), ("generated leaves kept in", &view.generated)] {
         for group in groups {
             folded_group(out, title, group);
         }
+    }
+    if !view.ownership.is_empty() {
+        let name = format!("{} ownership leaves set", view.ownership_count);
+        let entries = view.ownership.iter().flat_map(|group| {
+            group.entries.iter().map(|entry| format!("{}: {}", code(&group.name), code(entry)))
+        });
+        fold(out, &name, entries);
     }
     if !view.hooks.is_empty() {
         let name = "Hooks of the chart, which a takeover does not run";

@@ -44,6 +44,7 @@ pub(crate) struct View {
     pub(crate) left_objects: Vec<String>,
     pub(crate) hooks: Vec<String>,
     pub(crate) ownership: Vec<Group>,
+    pub(crate) ownership_count: usize,
     pub(crate) generated: Vec<Group>,
     /// Leaves of controllers and the server, by field manager.
     pub(crate) others: Vec<Group>,
@@ -258,6 +259,7 @@ impl View {
             ownership: groups(plan, |object| {
                 object.ownership.iter().map(|leaf| ownership(leaf, room)).collect()
             }),
+            ownership_count: plan.figures().ownership,
             generated: groups(plan, |object| object.generated.iter().map(|p| safe(p)).collect()),
             others: others(plan),
             defaults: plan.figures().defaults,

@@ -106,9 +106,9 @@ async fn exported_records_and_charts_are_helms() {
     run(&mut release(&["export", "--to", &to], &dump)).unwrap();
     let again = says(&mut release(&["export", "--to", &to], &dump));
     assert!(again.starts_with("Some(1)") && again.contains("exists"), "{again}");
-    // A client-side apply would not fit a record into its annotation.
-    let apply = ["apply", "--server-side", "-f"];
-    run(other.kubectl().unwrap().args(apply).arg(&exported)).unwrap();
+    // As the help says: never over a record that is there, and no annotation that it must fit into.
+    let create = ["create", "-f"];
+    run(other.kubectl().unwrap().args(create).arg(&exported)).unwrap();
     same_answers(&plane, &other, &releases);
 
     let moved = folder.path().join("moved.yaml");
@@ -123,7 +123,7 @@ async fn exported_records_and_charts_are_helms() {
         "configmap",
     ];
     fs::write(&moved, run(&mut release(&words, &dump)).unwrap()).unwrap();
-    run(other.kubectl().unwrap().args(apply).arg(&moved)).unwrap();
+    run(other.kubectl().unwrap().args(create).arg(&moved)).unwrap();
     let rename = |text: String| text.replace("plain", "moved").replace("r1", "other");
     let before = helm(&plane, "secret", ["get", "values", "r1", "-n", "plain", "-a"]);
     assert_eq!(helm(&other, "configmap", ["get", "values", "other", "-n", "moved", "-a"]), before);

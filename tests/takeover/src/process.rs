@@ -79,9 +79,7 @@ fn read_all(mut pipe: impl std::io::Read) -> String {
 
 /// Whether a request is one of the takeover's writes: no review, and no renewal of the Lease.
 fn counts(request: &RequestRecord) -> bool {
-    let is_review = ["authorization.k8s.io", "authentication.k8s.io"]
-        .into_iter()
-        .any(|group| request.group.ends_with(group));
+    let is_review = request.resource.ends_with("reviews");
     let is_renewal = request.resource == "leases" && request.verb == "patch";
     request.is_write() && !is_review && !is_renewal
 }
@@ -157,14 +155,17 @@ impl Site {
                 Some(paused) => paused.release(),
             }
         };
-        let killed = paused.map(|paused| {
+        self.proxy.clear();
+        if let Some(paused) = paused {
             program.kill();
             let request = paused.request.to_string();
             paused.cut();
-            request
-        });
-        self.proxy.clear();
-        killed
+            return Some(request);
+        }
+        let (code, text) = program.end();
+        assert_eq!(code, Some(0), "after {seen} writes: {text}");
+        println!("{seen} writes");
+        None
     }
 
     /// Every foreign record is there, or a verified backup of it, to the byte.
@@ -203,15 +204,20 @@ impl Site {
         normalised(lasting)
     }
 
-    /// What real Helm sees: namespace, release, revision, status of every release.
+    /// What real Helm sees: the namespace of the records, release, revision and status of every
+    /// release of ichor's namespace and of kube-system.
     pub fn helm_list(&self) -> Vec<String> {
-        let list = self.bed.helm(&["list", "-A", "-a", "-o", "json"]);
-        let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
-        let fields = ["namespace", "name", "revision", "status"];
-        let line = |release: &Value| {
-            fields.map(|field| release[field].as_str().unwrap_or_default().to_owned()).join(" ")
-        };
-        list.iter().map(line).collect()
+        let mut all = Vec::new();
+        for namespace in ["ichor-system", "kube-system"] {
+            let list = self.bed.helm(&["list", "-n", namespace, "-a", "-o", "json"]);
+            let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
+            for release in &list {
+                let fields = ["name", "revision", "status"];
+                let fields = fields.map(|field| release[field].as_str().unwrap_or_default());
+                all.push(format!("{namespace} {}", fields.join(" ")));
+            }
+        }
+        all
     }
 }
 

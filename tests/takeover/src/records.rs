@@ -7,7 +7,7 @@ use plane::Plane;
 use crate::{Bed, prepared, values_path};
 
 /// Bytes of noise in the values of [`ten_revisions`], so that a record has about 600 KB.
-const NOISE: usize = 330_000;
+const NOISE: usize = 195_000;
 
 fn helm(plane: &Plane, driver: &str, arguments: &[&str]) {
     let mut helm: Command = plane.helm().expect("helm");
@@ -39,7 +39,7 @@ pub async fn three_revisions(driver: &'static str) -> Option<Bed> {
 /// Release `net` with its records in namespace `infra` and its objects in kube-system: ten
 /// revisions of about 600 KB.
 pub async fn ten_revisions() -> Option<Bed> {
-    prepared("ten-revisions", "2", |plane| {
+    prepared("ten-revisions", "3", |plane| {
         let chart = plane::cilium::chart("1.20.0").expect("the chart").display().to_string();
         let values = values_path("01");
         let bulk = plane.folder().join("bulk.yaml");

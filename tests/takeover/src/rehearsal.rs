@@ -106,6 +106,22 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 impl Rehearsal {
+    /// As [`Rehearsal::of`]; the objects say that another release owns them, so that each is
+    /// written.
+    pub async fn of_another(bed: Bed) -> Self {
+        let mut objects = export(&*bed.cluster).await;
+        bed.plane.stop();
+        for object in &mut objects {
+            let owner = "/metadata/annotations/meta.helm.sh~1release-name";
+            // The DaemonSet keeps it: provenance goes by it.
+            let is_daemon_set = text(object, "/kind") == "DaemonSet";
+            if let Some(owner) = object.pointer_mut(owner).filter(|_| !is_daemon_set) {
+                *owner = "other".into();
+            }
+        }
+        Self::takeover(objects).await
+    }
+
     /// A takeover of what a plane holds, which is stopped.
     pub async fn of(bed: Bed) -> Self {
         let objects = export(&*bed.cluster).await;

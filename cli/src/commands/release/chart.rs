@@ -1,11 +1,10 @@
 //! `ichor release chart`: the chart in a record, written back.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use helm_rs::error_chain;
 use helm_rs::release::UnpackedChart;
 
 use super::source::SourceFlags;
@@ -41,8 +40,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let found = stored::find(&arguments.release, arguments.revision, &arguments.source, context)?;
-    let chart =
-        found.record()?.unpack_chart().map_err(|error| CommandError::new(error_chain(&error)))?;
+    let chart = found.record()?.unpack_chart().map_err(|error| found.error(&error))?;
     if !chart.missing.is_empty() {
         context.ui.warning(format!(
             "warning: records do not hold subcharts; Chart.yaml asks for {}",
@@ -81,24 +79,95 @@ fn write_archive(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandErr
 fn write_folder(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandError> {
     let folder = to.join(&chart.name);
     fs::create_dir_all(to).map_err(|error| failed(to, &error))?;
-    fs::create_dir(&folder).map_err(|error| failed(&folder, &error))?;
+    let taken = || failed(&folder, &std::io::ErrorKind::AlreadyExists.into());
+    if folder.symlink_metadata().is_ok() {
+        return Err(taken());
+    }
+    // Removed again, with what is in it, unless all of it was written.
+    let mut half = temporary(0o777).tempdir_in(to).map_err(|error| failed(to, &error))?;
     for file in &chart.files {
         // Names were checked to stay within the chart.
-        let path = folder.join(&file.name);
+        let (path, named) = (half.path().join(&file.name), folder.join(&file.name));
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| failed(parent, &error))?;
+            fs::create_dir_all(parent).map_err(|error| failed(&named, &error))?;
         }
-        write_new(&path, &file.data)?;
+        fs::write(&path, &file.data).map_err(|error| failed(&named, &error))?;
     }
+    fs::rename(half.path(), &folder).map_err(|error| failed(&folder, &error))?;
+    // It is no longer under the name that would be removed.
+    half.disable_cleanup(true);
     Ok(folder)
 }
 
-/// Writes a file that is not there yet.
+/// A file or folder under a name of its own until it is whole, with the rights of a usual one.
+fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".ichor-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = mode;
+    builder
+}
+
+/// Writes a file that is not there yet: all of it, or nothing.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|error| failed(path, &error))?;
-    file.write_all(bytes).map_err(|error| failed(path, &error))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut half = temporary(0o666).tempfile_in(folder).map_err(|error| failed(path, &error))?;
+    half.as_file_mut().write_all(bytes).map_err(|error| failed(path, &error))?;
+    half.persist_noclobber(path).map_err(|error| failed(path, &error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use helm_rs::chart::File;
+    use helm_rs::release::UnpackedChart;
+
+    use super::{write_archive, write_folder, write_new};
+
+    fn chart(files: &[&str]) -> UnpackedChart {
+        let file = |name: &&str| File { name: (*name).to_owned(), data: b"x".to_vec().into() };
+        UnpackedChart {
+            name: "web".to_owned(),
+            version: "1.0.0".to_owned(),
+            files: files.iter().map(file).collect(),
+            missing: Vec::new(),
+        }
+    }
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn what_fails_leaves_nothing_behind() {
+        let to = tempfile::tempdir().unwrap();
+        // Longer than any path may be, so that the second file cannot be written.
+        let long = "d/".repeat(3000) + "x";
+        assert!(write_folder(&chart(&["a", &long]), to.path()).is_err());
+        assert_eq!(names(to.path()), [""; 0]);
+        assert!(write_new(&to.path().join("missing/a"), b"x").is_err());
+        assert!(write_new(&to.path().join("n".repeat(300)), b"x").is_err());
+        assert_eq!(names(to.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let to = tempfile::tempdir().unwrap();
+        fs::create_dir(to.path().join("web")).unwrap();
+        fs::write(to.path().join("web-1.0.0.tgz"), "old").unwrap();
+        assert!(write_folder(&chart(&["a"]), to.path()).is_err());
+        assert!(write_archive(&chart(&["Chart.yaml"]), to.path()).is_err());
+        assert_eq!(names(&to.path().join("web")), [""; 0]);
+        assert_eq!(fs::read(to.path().join("web-1.0.0.tgz")).unwrap(), b"old");
+        assert_eq!(names(to.path()).len(), 2);
+        fs::remove_dir(to.path().join("web")).unwrap();
+        let folder = write_folder(&chart(&["a", "b/c"]), to.path()).unwrap();
+        assert_eq!(fs::read(folder.join("b/c")).unwrap(), b"x");
+    }
 }

@@ -9,14 +9,13 @@ use helm_rs::action::generated::generated_leaves;
 use helm_rs::action::template::Options;
 use helm_rs::error_chain;
 use helm_rs::release::compare::{Comparison, Side, compare};
+use helm_rs::release::redact::Sensitive;
 use helm_rs::values::{Nulls, coalesce_tables};
 
 use super::source::SourceFlags;
 use super::stored::{self, Found};
 use crate::commands::Context;
-use crate::commands::chart::options::{
-    ChartFlags, LimitFlags, ValueFlags, capabilities, print_warnings,
-};
+use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, capabilities};
 use crate::commands::chart::render::RenderFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -115,8 +114,10 @@ pub(crate) fn run(
     let titles = (old.title(), new_title);
     let is_empty = comparison.is_empty();
     let printed = match (arguments.output, arguments.leaves) {
-        (Output::Table, true) => text::leaves(&titles, &comparison),
-        (Output::Table, false) => text::unified(&titles, &comparison),
+        (Output::Table, true) => context.ui.painted_diff(&text::leaves(&titles, &comparison), true),
+        (Output::Table, false) => {
+            context.ui.painted_diff(&text::unified(&titles, &comparison), false)
+        }
         _ => String::new(),
     };
     let value = text::structured(&titles, &comparison);
@@ -147,7 +148,7 @@ fn find(
 }
 
 fn side(found: &Found) -> Result<Side, CommandError> {
-    Side::of_record(&found.record()?).map_err(|error| CommandError::new(error_chain(&error)))
+    Side::of_record(&found.record()?).map_err(|error| found.error(&error))
 }
 
 fn keep(parts: &[Part], comparison: &mut Comparison) {
@@ -183,17 +184,19 @@ impl Arguments {
         let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(error));
         let record = old.record()?;
         let mut warnings = Vec::new();
+        let stored_secrets = Sensitive::of_record(&record);
         let mut values = std::mem::take(&mut self.values).merge(context.environment)?;
         if !self.reset_values {
             // As `--reuse-values`: what is given wins.
-            let stored = record.user_values().map_err(|error| fail(&error))?.unwrap_or_default();
+            let stored =
+                record.user_values().map_err(|error| old.error(&error))?.unwrap_or_default();
             values = coalesce_tables(&values, &stored, Nulls::Remove, &mut warnings)
                 .map_err(|error| fail(&error))?;
         }
         let (mut chart, title) = if let Some(name) = &self.chart {
             (self.chart_source.load(name, &self.limits, context)?, name.clone())
         } else {
-            let chart = record.chart().map_err(|error| fail(&error))?;
+            let chart = record.chart().map_err(|error| old.error(&error))?;
             let missing = helm_rs::values::missing_dependencies(&chart);
             if !missing.is_empty() {
                 context.ui.warning(format!(
@@ -211,6 +214,12 @@ impl Arguments {
             capabilities: capabilities(self.kube_version.as_deref(), &self.api_versions)?,
             ..Options::default()
         };
+        let given_secrets = Sensitive::of(std::iter::once(&values).chain(&chart.values));
+        let show_secrets = self.show_secrets;
+        // Errors and warnings may quote values.
+        let scrub = |text: String| {
+            if show_secrets { text } else { stored_secrets.scrub(&given_secrets.scrub(&text)) }
+        };
         let mut first = self.render.host(context.environment)?;
         let mut second = self.render.other_host(context.environment)?;
         let generated = generated_leaves(
@@ -221,8 +230,10 @@ impl Arguments {
             [&mut first, &mut second],
             &mut warnings,
         );
-        print_warnings(context.ui, &warnings);
-        let generated = generated.map_err(|error| fail(&error))?;
+        for warning in &warnings {
+            context.ui.warning(scrub(warning.to_string()));
+        }
+        let generated = generated.map_err(|error| CommandError::new(scrub(error_chain(&error))))?;
         let side = Side::of_rendering(&chart, &values, &generated.rendering, generated.leaves)
             .map_err(|error| fail(&error))?;
         Ok((format!("{title} rendered now"), side))

@@ -11,6 +11,7 @@ use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export};
 
 use super::chart::write_new;
+use super::reading::Reading;
 use super::source::{Ask, SourceFlags};
 use super::time;
 use crate::commands::Context;
@@ -19,10 +20,11 @@ use crate::exit::Exit;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  ichor release export web --from dump.yaml | kubectl apply -f -
+  ichor release export web --from dump.yaml | kubectl create -f -
   ichor release export web --into-namespace shop --into-driver configmap --to records --from dump.yaml
   ichor release export --summaries --from cluster-a.yaml --from cluster-b.yaml > releases.ndjson
 
+kubectl create never overwrites a record that is there; apply would, and cannot hold big ones.
 Manifests keep the namespaces that they name, whatever the record is moved to. Files that are there
 already are left alone, and an error. Exported records hold values as they are, secrets included.";
 
@@ -111,11 +113,11 @@ impl Arguments {
         &self,
         context: &mut Context<'_>,
         make: impl Fn(&StoredRecord, &Summary, &str) -> Result<T, String> + Sync,
-    ) -> Result<(Vec<T>, usize), CommandError> {
+    ) -> Result<Reading<T>, CommandError> {
         let wanted =
             |record: &StoredRecord| record.release_name().is_none_or(|name| self.wants_name(name));
-        let (made, failed) =
-            self.source.read_counted(&self.ask(), context, wanted, |stored, json| {
+        let Reading { made, failures } =
+            self.source.read(&self.ask(), context, wanted, |stored, json| {
                 let summary =
                     Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
                 if !self.wants(&stored, &summary) {
@@ -123,13 +125,13 @@ impl Arguments {
                 }
                 make(&stored, &summary, &json).map(Some)
             })?;
-        Ok((made.into_iter().flatten().collect(), failed))
+        Ok(Reading { made: made.into_iter().flatten().collect(), failures })
     }
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let (count, failed) = if arguments.summaries {
-        let (lines, failed) = arguments.each(context, |stored, summary, _| {
+        let Reading { made: lines, failures } = arguments.each(context, |stored, summary, _| {
             let line = goyaml::json::to_json(&summary_value(stored, summary));
             line.map_err(|error| error.to_string())
         })?;
@@ -137,12 +139,15 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
             context.ui.result(line)?;
             context.ui.result("\n")?;
         }
-        (lines.len(), failed)
+        (lines.len(), failures.len())
     } else {
         records(arguments, context)?
     };
     if failed > 0 {
-        return Err(CommandError::new(format_args!("{failed} records could not be read")));
+        let records = if failed == 1 { "record" } else { "records" };
+        return Err(CommandError::new(format_args!(
+            "{failed} {records} could not be exported: see the warnings"
+        )));
     }
     if count == 0 && !arguments.releases.is_empty() {
         return Err(CommandError::new("release: not found"));
@@ -159,7 +164,7 @@ fn records(
         fs::create_dir_all(folder)
             .map_err(|error| CommandError::new(format_args!("{}: {error}", folder.display())))?;
     }
-    let (made, failed) = arguments.each(context, |stored, _, json| {
+    let Reading { made, failures } = arguments.each(context, |stored, _, json| {
         let exported = export(stored, json, &target).map_err(|error| error_chain(&error))?;
         let text = text(&exported, arguments.output).map_err(|error| error.to_string())?;
         // A folder's files are written at once: a dump's records need not fit into memory.
@@ -188,7 +193,7 @@ fn records(
     if arguments.to.is_some() {
         context.ui.debug(format!("{} records written", made.len()));
     }
-    Ok((made.len(), failed))
+    Ok((made.len(), failures.len()))
 }
 
 fn text(exported: &Exported, form: Form) -> Result<String, goyaml::Error> {

@@ -112,7 +112,9 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         "" => None,
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
-    let mut releases = arguments.source.list(context)?;
+    let reading = arguments.source.list(context)?;
+    let complete = reading.check_inputs();
+    let mut releases = reading.made;
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));
     let states = arguments.states();
@@ -134,7 +136,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         full(&releases, arguments, &context.environment.zone())?
     };
     context.ui.result(text)?;
-    Ok(Exit::Done)
+    // What could be read is printed, and is not all.
+    complete.map(|()| Exit::Done)
 }
 
 /// `filterLatestReleases`: of every release its last revision; of two equal ones the later read.

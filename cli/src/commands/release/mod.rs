@@ -12,6 +12,7 @@ mod list;
 mod live;
 #[cfg(feature = "network")]
 mod plan;
+mod reading;
 #[cfg(feature = "network")]
 mod repair;
 mod selector;
@@ -40,10 +41,19 @@ Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - 
   one Secret or ConfigMap or a list of them, as YAML or JSON (kubectl get -o yaml|json)
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64
-Other objects are passed over. Credentials are hidden unless --show-secrets is given.";
+Other objects are passed over and counted.";
+
+/// As [`INPUTS`], for commands that print what may be secret.
+const HIDING: &str = "Credentials are hidden unless --show-secrets is given; notes are not.";
 
 /// A command's examples, then what all have in common.
 macro_rules! with_inputs {
+    (@hiding) => {
+        format!("{INPUTS}\n{HIDING}")
+    };
+    (@hiding $examples:path) => {
+        format!("{}\n\n{INPUTS}\n{HIDING}", $examples)
+    };
     ($examples:path) => {
         format!("{}\n\n{INPUTS}", $examples)
     };
@@ -58,19 +68,19 @@ pub(crate) enum Command {
     #[command(visible_alias = "hist", after_help = INPUTS)]
     History(history::Arguments),
     /// Print the state of a release, as `helm status`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(@hiding))]
     Status(status::Arguments),
     /// Print a release's values, as `helm get values`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(@hiding))]
     Values(values::Arguments),
     /// Print a release's manifest, as `helm get manifest`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(@hiding))]
     Manifest(get::Arguments),
     /// Print a release's hooks, as `helm get hooks`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(@hiding))]
     Hooks(get::Arguments),
     /// Print a release's notes, as `helm get notes`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!(@hiding))]
     Notes(get::Arguments),
     /// Install a chart on the cluster, as `helm install`
     #[cfg(feature = "network")]
@@ -86,13 +96,13 @@ pub(crate) enum Command {
     #[cfg(feature = "network")]
     Repair(Box<repair::Arguments>),
     /// Print everything that a revision's record holds
-    #[command(after_help = with_inputs!(show::EXAMPLES))]
+    #[command(after_help = with_inputs!(@hiding show::EXAMPLES))]
     Show(show::Arguments),
     /// Write the chart that a record holds back as a folder or an archive
     #[command(after_help = with_inputs!(chart::EXAMPLES))]
     Chart(chart::Arguments),
     /// Compare two revisions, two files, or a revision with its chart rendered now
-    #[command(after_help = with_inputs!(diff::EXAMPLES))]
+    #[command(after_help = with_inputs!(@hiding diff::EXAMPLES))]
     Diff(Box<diff::Arguments>),
     /// Audit records: exit status 2 when there are findings
     #[command(after_help = with_inputs!(verify::EXAMPLES))]

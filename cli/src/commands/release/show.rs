@@ -7,7 +7,7 @@ use goyaml::{Map, Value};
 use helm_rs::chart::{Chart, File};
 use helm_rs::diff::{ManifestObject, read_objects};
 use helm_rs::error_chain;
-use helm_rs::release::{Hook, Info, RELEASE_FIELDS, Record, redact};
+use helm_rs::release::{FieldError, Hook, Info, RELEASE_FIELDS, Record, redact};
 
 use super::source::SourceFlags;
 use super::stored::{self, Found};
@@ -75,12 +75,12 @@ impl<'a> Shown<'a> {
         show_secrets: bool,
         context: &mut Context<'_>,
     ) -> Result<Self, CommandError> {
-        let fail = |error| CommandError::new(error_chain(&error));
+        let fail = |error: FieldError| found.error(&error);
         let record = found.record()?;
         let chart = match record.chart() {
             Ok(chart) => Some(chart),
             Err(error) => {
-                context.ui.warning(format!("warning: {}", error_chain(&error)));
+                context.ui.warning(format!("warning: {}: {}", found.place(), error_chain(&error)));
                 None
             }
         };
@@ -98,7 +98,11 @@ impl<'a> Shown<'a> {
                 hook.manifest = redact::document(&hook.manifest);
             }
         }
-        let info = record.info().map_err(fail)?;
+        let mut info = record.info().map_err(fail)?;
+        if !show_secrets {
+            // Helm writes a failed operation's error here.
+            info.description = redact::Sensitive::of_record(&record).scrub(&info.description);
+        }
         Ok(Self { found, record, info, chart, default_values, values, manifest, objects, hooks })
     }
 

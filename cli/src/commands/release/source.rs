@@ -1,6 +1,6 @@
 //! Where the records of a command come from, and which one it means.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,11 +10,12 @@ use helm_rs::release::input::{
     Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan,
 };
 use helm_rs::release::storage::record_key;
-use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, undecodable};
+use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, no_record, undecodable};
 use helm_rs::release::{CodecLimits, Record, Summary};
 
 #[cfg(feature = "network")]
 use super::live::LiveInput;
+use super::reading::{Failure, Head, Reading, two_differ};
 use crate::commands::Context;
 use crate::error::CommandError;
 
@@ -175,6 +176,33 @@ impl SourceFlags {
         }
     }
 
+    /// What a record may decode to; more bytes may be more values.
+    fn codec_limits(&self) -> CodecLimits {
+        let default = CodecLimits::default();
+        let times = self.max_record_size.div_ceil(default.decompressed).max(1);
+        CodecLimits {
+            decompressed: self.max_record_size,
+            values: default.values.saturating_mul(times),
+        }
+    }
+
+    /// Where records are looked for, for messages.
+    pub(super) fn place(&self) -> String {
+        let place = if self.from.is_empty() {
+            "the cluster".to_owned()
+        } else {
+            let name = |path: &String| match path.as_str() {
+                "-" => "standard input".to_owned(),
+                path => path.to_owned(),
+            };
+            self.from.iter().map(name).collect::<Vec<_>>().join(", ")
+        };
+        match self.named_namespace() {
+            Some(namespace) if !self.all_namespaces => format!("{place}, namespace {namespace}"),
+            _ => place,
+        }
+    }
+
     /// Goes through the input on all cores.
     fn scan<T: Send>(
         &self,
@@ -188,7 +216,8 @@ impl SourceFlags {
             if self.leaves_out(&record) { None } else { work(record) }
         });
         // Half of a server's answer is none: what is missing would look as if it were not there.
-        let broken = |fault: &&Fault| matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut);
+        let broken =
+            |fault: &&Fault| matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut { .. });
         match found.faults.iter().find(broken) {
             Some(fault) if opened.is_live() => Err(CommandError::new(error_chain(fault))),
             _ => Ok(found),
@@ -197,54 +226,48 @@ impl SourceFlags {
 
     /// Reads the records that `wanted` lets through, and makes something of each. What cannot be
     /// read is reported, and does not stop the rest.
-    fn read<T: Send>(
+    pub(super) fn read<T: Send>(
         &self,
         ask: &Ask<'_>,
         context: &mut Context<'_>,
         wanted: impl Fn(&StoredRecord) -> bool + Sync,
         make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
-    ) -> Result<Vec<T>, CommandError> {
-        self.read_counted(ask, context, wanted, make).map(|(made, _)| made)
-    }
-
-    /// As [`Self::read`], with how many could not be read.
-    pub(super) fn read_counted<T: Send>(
-        &self,
-        ask: &Ask<'_>,
-        context: &mut Context<'_>,
-        wanted: impl Fn(&StoredRecord) -> bool + Sync,
-        make: impl Fn(StoredRecord, String) -> Result<T, String> + Sync,
-    ) -> Result<(Vec<T>, usize), CommandError> {
-        let codec = CodecLimits { decompressed: self.max_record_size };
+    ) -> Result<Reading<T>, CommandError> {
+        let codec = self.codec_limits();
         let found = self.scan(ask, context, |record| {
             if !wanted(&record) {
                 return None;
             }
-            let place = format!("{}: {}", record.place, record.title());
+            let head = Head::of(&record);
             let made = match record.decode(&codec) {
                 Ok(json) => make(record, json),
                 Err(error) => Err(error_chain(&error)),
             };
-            Some(made.map_err(|error| format!("{place}: {error}")))
+            Some(made.map_err(|error| Failure::of_record(head, &error)))
         })?;
-        for fault in &found.faults {
-            context.ui.warning(format!("warning: {}", error_chain(fault)));
-        }
-        if found.skipped > 0 {
-            context.ui.debug(format!("{} other objects passed over", found.skipped));
-        }
-        let mut made = Vec::new();
-        let mut failed = found.faults.len();
+        let mut reading = Reading { made: Vec::new(), failures: Vec::new() };
+        reading.failures.extend(found.faults.iter().map(Failure::of_fault));
         for item in found.items {
             match item {
-                Ok(item) => made.push(item),
-                Err(error) => {
-                    failed += 1;
-                    context.ui.warning(format!("warning: {error}"));
-                }
+                Ok(item) => reading.made.push(item),
+                Err(failure) => reading.failures.push(failure),
             }
         }
-        Ok((made, failed))
+        for failure in &reading.failures {
+            context.ui.warning(format!("warning: {}", failure.text));
+        }
+        // Of a server's answer, nothing is what Helm too has no word for.
+        if !self.from.is_empty() {
+            for name in &found.empty {
+                context.ui.warning(format!("warning: no release record in {name}"));
+            }
+            match found.skipped {
+                0 => {}
+                1 => context.ui.note("1 other object passed over"),
+                skipped => context.ui.note(format!("{skipped} other objects passed over")),
+            }
+        }
+        Ok(reading)
     }
 
     /// Whether a record's object is not one that was asked for.
@@ -261,12 +284,12 @@ impl SourceFlags {
                 .is_some_and(|wanted| !namespace.is_empty() && namespace != wanted)
     }
 
-    /// The summaries of all records.
+    /// The summaries of all records, and what could not be read.
     ///
     /// # Errors
     /// When there are records and none can be read.
-    pub(crate) fn list(&self, context: &mut Context<'_>) -> Result<Vec<Listed>, CommandError> {
-        let (mut all, failed) = self.read_counted(
+    pub(crate) fn list(&self, context: &mut Context<'_>) -> Result<Reading<Listed>, CommandError> {
+        let mut reading = self.read(
             &Ask::default(),
             context,
             |_| true,
@@ -280,11 +303,12 @@ impl SourceFlags {
                 Ok(Listed { summary, labels: record.labels, namespace })
             },
         )?;
-        if all.is_empty() && failed > 0 {
+        if reading.made.is_empty() && !reading.failures.is_empty() {
             return Err(CommandError::new("no record could be read"));
         }
-        all.retain(|listed| !self.excludes(&listed.namespace));
-        Ok(all)
+        reading.made.retain(|listed| !self.excludes(&listed.namespace));
+        warn_of_twins(&reading.made, context);
+        Ok(reading)
     }
 
     /// Audits every record by itself; what does not decode is a finding.
@@ -293,7 +317,7 @@ impl SourceFlags {
         question: &Question,
         context: &mut Context<'_>,
     ) -> Result<Audit, CommandError> {
-        let codec = CodecLimits { decompressed: self.max_record_size };
+        let codec = self.codec_limits();
         let found = self.scan(&Ask::default(), context, |record| {
             Some(match record.decode(&codec) {
                 Ok(json) => audit(&record, &json, question),
@@ -301,6 +325,18 @@ impl SourceFlags {
             })
         })?;
         let mut all = Audit { records: Vec::new(), findings: Vec::new() };
+        let mut empty = found.empty;
+        if empty.is_empty() && found.items.is_empty() && found.faults.is_empty() {
+            empty.push(self.place());
+        }
+        all.findings.extend(empty.iter().map(|place| {
+            let others = match found.skipped {
+                0 => String::new(),
+                1 => "; 1 other object passed over".to_owned(),
+                skipped => format!("; {skipped} other objects passed over"),
+            };
+            no_record(place, format!("no release record{others}"))
+        }));
         for fault in found.faults {
             all.findings.push(Finding {
                 code: Code::Undecodable,
@@ -328,7 +364,9 @@ impl SourceFlags {
     ) -> Result<Vec<Listed>, CommandError> {
         let ask = Ask { name: Some(name), revision: 0 };
         let found = self.of_release(&ask, name, context, |_, _| Ok(()))?;
-        Ok(found.into_iter().map(|(listed, ())| listed).collect())
+        let listed = found.made.into_iter().map(|(listed, ())| listed).collect::<Vec<_>>();
+        warn_of_twins(&listed, context);
+        Ok(listed)
     }
 
     /// One revision of a release: the one that is asked for, or the last one
@@ -354,12 +392,26 @@ impl SourceFlags {
             let place = format!("{}: {}", stored.place, stored.title());
             Ok(Some(Chosen { record, place }))
         })?;
-        found
+        let namespace =
+            found.made.first().map(|(listed, _)| listed.namespace.clone()).unwrap_or_default();
+        let known = found.made.iter().filter(|(_, chosen)| chosen.is_some());
+        let known = known.map(|(listed, _)| listed.summary.revision).max().unwrap_or_default();
+        if revision <= 0 {
+            found.check_last(name, &namespace, known)?;
+        } else {
+            found.check_revision(name, revision)?;
+        }
+        let mut last: Vec<Chosen> = found
+            .made
             .into_iter()
-            .filter_map(|(listed, chosen)| Some((listed.summary.revision, chosen?)))
-            .max_by_key(|(revision, _)| *revision)
-            .map(|(_, chosen)| chosen)
-            .ok_or_else(not_found)
+            .filter(|(listed, _)| listed.summary.revision == known)
+            .filter_map(|(_, chosen)| chosen)
+            .collect();
+        let Some(chosen) = last.pop() else { return Err(not_found()) };
+        match last.iter().find(|other| other.record.to_json() != chosen.record.to_json()) {
+            Some(other) => Err(two_differ(name, known, &other.place, &chosen.place)),
+            None => Ok(chosen),
+        }
     }
 
     /// The records of a release, with what `make` makes of each.
@@ -369,7 +421,7 @@ impl SourceFlags {
         name: &str,
         context: &mut Context<'_>,
         make: impl Fn(&StoredRecord, &str) -> Result<T, String> + Sync,
-    ) -> Result<Vec<(Listed, T)>, CommandError> {
+    ) -> Result<Reading<(Listed, T)>, CommandError> {
         if validate_release_name(name).is_err() {
             return Err(CommandError::new(format_args!("release name is invalid: {name}")));
         }
@@ -391,7 +443,8 @@ impl SourceFlags {
             let made = make(&record, &json)?;
             Ok(Some((Listed { summary, labels: record.labels, namespace }, made)))
         })?;
-        let found: Vec<(Listed, T)> = found.into_iter().flatten().collect();
+        let failures = found.failures;
+        let found: Vec<(Listed, T)> = found.made.into_iter().flatten().collect();
         let namespaces: BTreeSet<&str> =
             found.iter().map(|(listed, _)| listed.namespace.as_str()).collect();
         if namespaces.len() > 1 {
@@ -402,7 +455,29 @@ impl SourceFlags {
             ))
             .hint("name one with --namespace"));
         }
-        if found.is_empty() { Err(not_found()) } else { Ok(found) }
+        let is_empty = found.is_empty();
+        let reading = Reading { made: found, failures };
+        if is_empty {
+            reading.check_last(name, "", 0)?;
+            return Err(not_found());
+        }
+        Ok(reading)
+    }
+}
+
+/// Says when two records of one revision are not the same: two clusters, or two times.
+fn warn_of_twins(listed: &[Listed], context: &mut Context<'_>) {
+    let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for Listed { summary, namespace, .. } in listed {
+        let key = (namespace.as_str(), summary.name.as_str(), summary.revision);
+        let differs = known.insert(key, summary).is_some_and(|other| other != summary);
+        if differs && told.insert(key) {
+            context.ui.warning(format!(
+                "warning: the input has two records of {namespace}/{} revision {}, and they differ",
+                summary.name, summary.revision
+            ));
+        }
     }
 }
 

@@ -35,8 +35,12 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
-    let record = &chosen.record;
     let fail = |error: FieldError| chosen.error(&error);
+    let record = &if arguments.show_secrets {
+        chosen.record.clone()
+    } else {
+        without_quotes(&chosen.record).map_err(fail)?
+    };
     let shown = Shown {
         description: arguments.show_desc,
         secrets: arguments.show_secrets,
@@ -54,6 +58,17 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     };
     context.ui.result(text)?;
     Ok(Exit::Done)
+}
+
+/// A record whose description, where Helm writes a failed operation's error, quotes no credential.
+fn without_quotes(record: &Record) -> Result<Record, FieldError> {
+    let mut record = record.clone();
+    let info = record.info()?;
+    let description = redact::Sensitive::of_record(&record).scrub(&info.description);
+    if description != info.description {
+        record.set_status(&info.status(), &description)?;
+    }
+    Ok(record)
 }
 
 fn json(record: &Record, show_secrets: bool) -> Result<String, FieldError> {

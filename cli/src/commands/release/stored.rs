@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::input::StoredRecord;
 use helm_rs::release::{Record, Summary};
 
+use super::reading::{Reading, two_differ};
 use super::source::{Ask, SourceFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -22,8 +24,19 @@ pub(super) struct Found {
 impl Found {
     /// The record's fields.
     pub(super) fn record(&self) -> Result<Record, CommandError> {
-        Record::from_json(&self.json)
-            .map_err(|error| CommandError::new(format_args!("JSON layer: {error}")))
+        Record::from_json(&self.json).map_err(|error| {
+            CommandError::new(format_args!("{}: JSON layer: {error}", self.place()))
+        })
+    }
+
+    /// File and object.
+    pub(super) fn place(&self) -> String {
+        format!("{}: {}", self.stored.place, self.stored.title())
+    }
+
+    /// An error about this record, with its place.
+    pub(super) fn error(&self, error: &(dyn std::error::Error + 'static)) -> CommandError {
+        CommandError::new(format_args!("{}: {}", self.place(), error_chain(error)))
     }
 
     /// Release and revision, for people.
@@ -44,8 +57,21 @@ pub(super) fn find(
     }
     let ask = Ask { name: Some(name), revision };
     let mut found = read(source, &ask, context)?;
-    found.retain(|found| revision <= 0 || found.summary.revision == revision);
-    last_of_one(found)
+    found.made.retain(|found| revision <= 0 || found.summary.revision == revision);
+    if revision > 0 {
+        if found.made.is_empty() {
+            found.check_revision(name, revision)?;
+        }
+        return last_of_one(found.made);
+    }
+    if found.made.is_empty() {
+        found.check_last(name, "", 0)?;
+    }
+    let (known, namespace) = found.made.iter().fold((0, ""), |(known, _), found| {
+        (found.summary.revision.max(known), found.namespace.as_str())
+    });
+    found.check_last(name, namespace, known)?;
+    last_of_one(found.made)
 }
 
 /// The record in a file; of several revisions of one release the last one.
@@ -57,20 +83,22 @@ pub(super) fn in_file(
     if path != "-" && !Path::new(path).exists() {
         return Err(CommandError::new(format_args!("{path}: no such file")));
     }
-    last_of_one(read(&source.of_file(path), &Ask::default(), context)?)
+    let found = read(&source.of_file(path), &Ask::default(), context)?;
+    found.check_inputs()?;
+    last_of_one(found.made)
 }
 
 fn read(
     source: &SourceFlags,
     ask: &Ask<'_>,
     context: &mut Context<'_>,
-) -> Result<Vec<Found>, CommandError> {
+) -> Result<Reading<Found>, CommandError> {
     let name = ask.name;
     // The object's head tells which records need no decoding.
     let wanted = |record: &StoredRecord| {
         name.is_none_or(|name| record.release_name().is_none_or(|of_record| of_record == name))
     };
-    let (found, _) = source.read_counted(ask, context, wanted, |stored, json| {
+    let found = source.read(ask, context, wanted, |stored, json| {
         let summary = Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
         let namespace = match &stored.namespace {
             empty if empty.is_empty() => summary.namespace.clone(),
@@ -80,7 +108,8 @@ fn read(
             name.is_none_or(|name| summary.name == name) && !source.excludes(&namespace);
         Ok(is_wanted.then_some(Found { stored, summary, namespace, json }))
     })?;
-    Ok(found.into_iter().flatten().collect())
+    let made = found.made.into_iter().flatten().collect();
+    Ok(Reading { made, failures: found.failures })
 }
 
 fn last_of_one(found: Vec<Found>) -> Result<Found, CommandError> {
@@ -95,8 +124,15 @@ fn last_of_one(found: Vec<Found>) -> Result<Found, CommandError> {
         ))
         .hint("name one, and its namespace with --namespace"));
     }
-    found
-        .into_iter()
-        .max_by_key(|found| found.summary.revision)
-        .ok_or_else(|| CommandError::new("release: not found"))
+    let known = found.iter().map(|found| found.summary.revision).max();
+    let mut last: Vec<Found> =
+        found.into_iter().filter(|found| Some(found.summary.revision) == known).collect();
+    let chosen = last.pop().ok_or_else(|| CommandError::new("release: not found"))?;
+    match last.iter().find(|other| other.json != chosen.json) {
+        Some(other) => {
+            let summary = &chosen.summary;
+            Err(two_differ(&summary.name, summary.revision, &other.place(), &chosen.place()))
+        }
+        None => Ok(chosen),
+    }
 }

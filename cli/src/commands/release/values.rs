@@ -36,8 +36,12 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let mut values: Option<Map> = if arguments.all {
         let mut warnings = Vec::new();
         let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
+        // Warnings quote what they are about.
+        let sensitive = redact::Sensitive::of_record(record);
         for warning in warnings {
-            context.ui.warning(warning.to_string());
+            let text = warning.to_string();
+            let text = if arguments.show_secrets { text } else { sensitive.scrub(&text) };
+            context.ui.warning(text);
         }
         Some(all)
     } else {

@@ -6,6 +6,10 @@
 //!
 //! A dump is read as a stream: what is held at a time is one object per worker and a short
 //! queue, so its size does not matter. Objects that are no release records are counted.
+//!
+//! A dump that was cut off is a fault wherever a record may be lost by it: JSON by its brackets,
+//! YAML by what an object or a list must still say (`kubectl` sorts keys: a list's `kind` stands
+//! behind its items, a Secret's behind its data).
 
 mod object;
 mod protobuf;
@@ -29,11 +33,13 @@ pub struct InputLimits {
     pub stream: u64,
     /// Files in one folder tree or archive (1,000,000).
     pub files: usize,
+    /// Values in one object (1,000,000), a list in a layout that is not cut up among them.
+    pub values: usize,
 }
 
 impl Default for InputLimits {
     fn default() -> Self {
-        Self { object: 64 << 20, stream: 64 << 30, files: 1_000_000 }
+        Self { object: 64 << 20, stream: 64 << 30, files: 1_000_000, values: 1_000_000 }
     }
 }
 
@@ -55,7 +61,19 @@ struct Chunk {
     form: Form,
     /// What the items of the list are, where only the list says it (`kubectl get --raw`).
     list_of: Option<Storage>,
+    end: End,
     text: Vec<u8>,
+}
+
+/// What follows an object in its stream, as far as that says whether the object is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Something else, or the form itself says where the object ends.
+    Told,
+    /// The stream ends, on this line, and may have been cut there.
+    Stream(usize),
+    /// On this line a list ends that does not say what it is: it was cut.
+    Cut(usize),
 }
 
 /// What a splitter finds.

@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
 use super::protobuf::{self, ProtobufError};
-use super::{Chunk, Form};
+use super::{Chunk, End, Fault, Form, InputLimits};
 use crate::release::codec::{self, CodecError, CodecLimits};
 
 /// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
@@ -91,6 +91,12 @@ pub enum ObjectError {
     /// The object's bytes are not Kubernetes' protobuf.
     #[error("the object does not parse")]
     Protobuf(#[from] ProtobufError),
+    /// The object has more values than anything that Kubernetes stores.
+    #[error("the object has more than {limit} values")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
     NoRelease {
@@ -151,34 +157,60 @@ impl StoredRecord {
     pub fn decode(&self, limits: &CodecLimits) -> Result<String, CodecError> {
         match &self.release {
             Release::Encoded(data) => codec::decode(data, *limits),
-            Release::Json(json) => String::from_utf8(json.clone())
-                .map_err(|error| CodecError::Utf8 { offset: error.utf8_error().valid_up_to() }),
+            Release::Json(json) => codec::checked(json.clone(), *limits),
         }
     }
 }
 
 /// What one object turns out to be; `None` is another thing than a record.
-type Answer = Result<Option<StoredRecord>, (String, ObjectError)>;
+type Answer = Result<Option<StoredRecord>, Fault>;
 
 /// Reads one object, or the items of a list in a layout that the splitter did not see through.
-pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
-    let Chunk { place, form, list_of, text } = chunk;
+pub(super) fn read(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) {
+    let End::Cut(line) = chunk.end else { return read_whole(chunk, limits, sink) };
+    let place = chunk.place.clone();
+    // What else is wrong with the last object comes of the cut.
+    read_whole(chunk, limits, &mut |answer| {
+        if answer.is_ok() {
+            sink(answer);
+        }
+    });
+    sink(Err(Fault::cut(&place, Some(line))));
+}
+
+fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) {
+    let Chunk { place, form, list_of, end, text } = chunk;
+    let fail = |error: ObjectError| Err(Fault::new(&place, error.into()));
     let value = match form {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
         Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
-        Form::Json => parse(&text, release_scalar(&text, form), |text| {
-            goyaml::json::from_json(text, &Limits::default())
-        })
-        .map_err(Into::into),
-        Form::Yaml => parse(&text, release_scalar(&text, form), |text| {
-            goyaml::from_yaml(text, &Limits::default())
-        })
-        .map_err(Into::into),
+        Form::Json => {
+            if codec::has_more_values(&text, limits.values) {
+                return sink(fail(ObjectError::TooMany { limit: limits.values }));
+            }
+            parse(&text, release_scalar(&text, form), |text| {
+                goyaml::json::from_json(text, &Limits::default())
+            })
+            .map_err(Into::into)
+        }
+        Form::Yaml => {
+            if crate::manifest::has_more_values(&text, limits.values) {
+                return sink(fail(ObjectError::TooMany { limit: limits.values }));
+            }
+            let limits = Limits { max_nodes: limits.values, ..Limits::default() };
+            parse(&text, release_scalar(&text, form), |text| goyaml::from_yaml(text, &limits))
+                .map_err(Into::into)
+        }
     };
     let value = match value {
         Ok(value) => value,
-        Err(error) => return sink(Err((place, error))),
+        Err(error) => return sink(fail(error)),
     };
+    if let End::Stream(line) = end
+        && looks_cut(&value, &text)
+    {
+        return sink(Err(Fault::cut(&place, Some(line))));
+    }
     let Value::Map(mut object) = value else { return sink(Ok(None)) };
     let kind = string(object.get("kind"));
     if kind.is_empty() && is_release(&object) && form == Form::Json {
@@ -201,6 +233,31 @@ pub(super) fn read(chunk: Chunk, sink: &mut dyn FnMut(Answer)) {
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
     sink(object_of(place, storage, object));
+}
+
+/// Whether the last object of a YAML stream lacks what a record has, as if the stream had been cut
+/// off in it. Whatever is a record in spite of that is none of this.
+fn looks_cut(value: &Value, text: &[u8]) -> bool {
+    const HEAD: &[u8] = b"apiVersion: v1";
+    let Some(object) = value.as_map() else {
+        let text = text.trim_ascii();
+        return !text.is_empty() && HEAD.starts_with(text);
+    };
+    let metadata = object.get("metadata").and_then(Value::as_map);
+    let name = string(metadata.and_then(|metadata| metadata.get("name")));
+    let labels = labels(metadata);
+    let kind = string(object.get("kind"));
+    let has_release = value.at(&["data", "release"]).is_some_and(|text| text.as_str().is_some());
+    if has_release {
+        let is_record = Storage::of_kind(&kind).is_some()
+            && is_record(&name, &string(object.get("type")), &labels);
+        return kind.is_empty() || (!is_record && (name.is_empty() || !text.ends_with(b"\n")));
+    }
+    // An object of Kubernetes' core without a kind; charts of the first version have a name.
+    let is_core = object.get("apiVersion").is_some_and(|version| {
+        version.is_null() || version.as_str().is_some_and(|version| b"v1".starts_with(version))
+    });
+    is_core && kind.is_empty() && !object.contains_key("name") && !object.contains_key("version")
 }
 
 /// What stands for a release that was cut out; not base64.
@@ -270,13 +327,7 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
     let metadata = object.get("metadata").and_then(Value::as_map);
     let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
     let (name, namespace) = (field("name"), field("namespace"));
-    let labels: Vec<(String, String)> = metadata
-        .and_then(|metadata| metadata.get("labels"))
-        .and_then(Value::as_map)
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (key.to_string(), string(Some(value))))
-        .collect();
+    let labels = labels(metadata);
     if !is_record(&name, &string(object.get("type")), &labels) {
         return Ok(None);
     }
@@ -284,9 +335,12 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
     let release = match take_release(&mut object, storage) {
         Some(Ok(release)) => release,
         Some(Err(reason)) => {
-            return Err((place, ObjectError::SecretLayer { object: title, reason }));
+            let error = ObjectError::SecretLayer { object: title, reason };
+            return Err(Fault::new(&place, error.into()));
         }
-        None => return Err((place, ObjectError::NoRelease { object: title })),
+        None => {
+            return Err(Fault::new(&place, ObjectError::NoRelease { object: title }.into()));
+        }
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
@@ -296,7 +350,7 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     let Some(storage) = storage else { return Ok(None) };
     let item = match protobuf::read(text, storage) {
         Ok(item) => item,
-        Err(error) => return Err((place, error.into())),
+        Err(error) => return Err(Fault::new(&place, ObjectError::from(error).into())),
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (name, namespace) = (text(&item.name), text(&item.namespace));
@@ -308,10 +362,20 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     }
     let Some(release) = item.release else {
         let object = format!("{} {name}", storage.kind());
-        return Err((place, ObjectError::NoRelease { object }));
+        return Err(Fault::new(&place, ObjectError::NoRelease { object }.into()));
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
+}
+
+fn labels(metadata: Option<&Map>) -> Vec<(String, String)> {
+    metadata
+        .and_then(|metadata| metadata.get("labels"))
+        .and_then(Value::as_map)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.to_string(), string(Some(value))))
+        .collect()
 }
 
 /// Whether an object is meant to be a record: by name, type or owner.

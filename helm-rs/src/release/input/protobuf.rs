@@ -10,7 +10,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::sniff::Sink;
-use super::{Chunk, Fault, Form, InputLimits, Piece, Storage};
+use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
 
 /// What the form begins with (`serializer/protobuf/protobuf.go`).
 pub(super) const MAGIC: &[u8] = b"k8s\0";
@@ -47,7 +47,7 @@ pub(super) fn split(
     match splitter.stream(reader, sink) {
         Ok(go_on) => go_on,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            sink(Piece::Fault(Fault::cut(place)))
+            sink(Piece::Fault(Fault::cut(place, None)))
         }
         Err(source) => sink(Piece::Fault(Fault::io(place, source))),
     }
@@ -142,10 +142,10 @@ impl Splitter<'_> {
         let mut text = Vec::new();
         if reader.read_to_end(&mut text)? as u64 != size {
             // Nothing can follow.
-            return Ok(sink(Piece::Fault(Fault::cut(&place))));
+            return Ok(sink(Piece::Fault(Fault::cut(&place, None))));
         }
         let form = Form::Protobuf;
-        Ok(sink(Piece::Chunk(Chunk { place, form, list_of: Some(storage), text })))
+        Ok(sink(Piece::Chunk(Chunk { place, form, list_of: Some(storage), end: End::Told, text })))
     }
 }
 

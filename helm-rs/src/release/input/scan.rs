@@ -1,5 +1,6 @@
 //! Reading inputs with all cores.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
@@ -32,9 +33,12 @@ pub enum FaultKind {
         /// Bytes allowed.
         limit: usize,
     },
-    /// The file ends inside it.
-    #[error("the file ends inside this object")]
-    Cut,
+    /// The file ends inside it, or inside the list that it is in.
+    #[error("the file ends inside this object{}", .line.map(|line| format!(", at line {line}")).unwrap_or_default())]
+    Cut {
+        /// The file's last line, where lines were counted.
+        line: Option<usize>,
+    },
     /// Neither an object nor the end.
     #[error("unexpected byte 0x{byte:02x} where an object should begin")]
     Unexpected {
@@ -47,7 +51,7 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    fn new(place: &str, source: FaultKind) -> Self {
+    pub(super) fn new(place: &str, source: FaultKind) -> Self {
         Self { place: place.to_owned(), source }
     }
 
@@ -59,8 +63,8 @@ impl Fault {
         Self::new(place, FaultKind::TooLarge { limit: limits.object })
     }
 
-    pub(super) fn cut(place: &str) -> Self {
-        Self::new(place, FaultKind::Cut)
+    pub(super) fn cut(place: &str, line: Option<usize>) -> Self {
+        Self::new(place, FaultKind::Cut { line })
     }
 
     pub(super) fn unexpected(place: &str, byte: u8) -> Self {
@@ -77,16 +81,49 @@ pub struct Scan<T> {
     pub faults: Vec<Fault>,
     /// Objects and files that are no release records.
     pub skipped: usize,
+    /// Inputs that hold no record, and nothing that could not be read: by their names, in order.
+    pub empty: Vec<String>,
 }
 
+/// An input's number and the piece's.
+type Index = (usize, usize);
+
 struct Collected<T> {
-    items: Vec<(usize, T)>,
-    faults: Vec<(usize, Fault)>,
+    items: Vec<(Index, T)>,
+    faults: Vec<(Index, Fault)>,
     skipped: usize,
+    /// Inputs with a record or a fault.
+    found: BTreeSet<usize>,
+}
+
+/// Small objects are handed on together: handing on costs far more than reading them. A batch is
+/// full with this many bytes, or objects.
+const BATCH: (usize, usize) = (64 << 10, 256);
+
+/// Objects on their way to a thread.
+#[derive(Default)]
+struct Batch {
+    chunks: Vec<(Index, Chunk)>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Takes an object in; gives all of them back when the batch is full.
+    fn push(&mut self, index: Index, chunk: Chunk) -> Option<Vec<(Index, Chunk)>> {
+        self.bytes += chunk.text.len();
+        self.chunks.push((index, chunk));
+        (self.bytes >= BATCH.0 || self.chunks.len() >= BATCH.1).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Vec<(Index, Chunk)> {
+        self.bytes = 0;
+        std::mem::take(&mut self.chunks)
+    }
 }
 
 /// Reads inputs and does `work` on every record, on `threads` threads (all cores when `None`).
-/// At most two objects per thread are in memory, besides what `work` keeps.
+/// At most two objects per thread are in memory, or batches of small ones, besides what `work`
+/// keeps.
 pub fn scan<T: Send>(
     inputs: Vec<Input>,
     limits: &InputLimits,
@@ -94,49 +131,74 @@ pub fn scan<T: Send>(
     work: impl Fn(StoredRecord) -> Option<T> + Sync,
 ) -> Scan<T> {
     let threads = threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
-    let collected = Mutex::new(Collected { items: Vec::new(), faults: Vec::new(), skipped: 0 });
+    let names: Vec<String> = inputs.iter().map(Input::name).collect();
+    let collected = Mutex::new(Collected {
+        items: Vec::new(),
+        faults: Vec::new(),
+        skipped: 0,
+        found: BTreeSet::new(),
+    });
     let lock = || collected.lock().unwrap_or_else(PoisonError::into_inner);
-    let (sender, receiver) = sync_channel::<(usize, Chunk)>(threads);
+    let fault = |index: Index, fault: Fault| {
+        let mut all = lock();
+        all.found.insert(index.0);
+        all.faults.push((index, fault));
+    };
+    let (sender, receiver) = sync_channel::<Vec<(Index, Chunk)>>(threads);
     let receiver = Mutex::new(receiver);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((index, chunk)) = next else { return };
-                    object::read(chunk, &mut |answer| match answer {
-                        Ok(Some(record)) => {
-                            let item = work(record);
-                            lock().items.extend(item.map(|item| (index, item)));
-                        }
-                        Ok(None) => lock().skipped += 1,
-                        Err((place, error)) => {
-                            lock().faults.push((index, Fault::new(&place, error.into())));
-                        }
-                    });
+                    let Ok(batch) = next else { return };
+                    let mut skipped = 0;
+                    for (index, chunk) in batch {
+                        object::read(chunk, limits, &mut |answer| match answer {
+                            Ok(Some(record)) => {
+                                let item = work(record);
+                                let mut all = lock();
+                                all.found.insert(index.0);
+                                all.items.extend(item.map(|item| (index, item)));
+                            }
+                            Ok(None) => skipped += 1,
+                            Err(error) => fault(index, error),
+                        });
+                    }
+                    lock().skipped += skipped;
                 }
             });
         }
-        let mut index = 0;
-        for input in inputs {
+        let mut number = 0;
+        let mut batch = Batch::default();
+        for (input_number, input) in inputs.into_iter().enumerate() {
             walk::read(input, limits, &mut |piece| {
-                index += 1;
+                number += 1;
+                let index = (input_number, number);
                 match piece {
-                    Piece::Chunk(chunk) => return sender.send((index, chunk)).is_ok(),
-                    Piece::Fault(fault) => lock().faults.push((index, fault)),
+                    Piece::Chunk(chunk) => {
+                        if let Some(full) = batch.push(index, chunk) {
+                            return sender.send(full).is_ok();
+                        }
+                    }
+                    Piece::Fault(error) => fault(index, error),
                     Piece::Other => lock().skipped += 1,
                 }
                 true
             });
         }
+        // Only when all threads are gone does this fail, and then nobody waits for it.
+        drop(sender.send(batch.take()));
         drop(sender);
     });
     let mut all = collected.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.items.sort_by_key(|(index, _)| *index);
     all.faults.sort_by_key(|(index, _)| *index);
+    let is_empty = |(number, _): &(usize, String)| !all.found.contains(number);
     Scan {
         items: all.items.into_iter().map(|(_, item)| item).collect(),
         faults: all.faults.into_iter().map(|(_, fault)| fault).collect(),
         skipped: all.skipped,
+        empty: names.into_iter().enumerate().filter(is_empty).map(|(_, name)| name).collect(),
     }
 }

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Chunk, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml};
+use super::{
+    Chunk, End, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml,
+};
 
 /// Archives within archives are opened to this depth.
 const MAX_NESTING: usize = 3;
@@ -60,7 +62,13 @@ fn bare(place: &str, reader: impl Read, limits: &InputLimits, sink: &mut Sink<'_
         Ok(_) if text.len() > limits.object => sink(Piece::Fault(Fault::too_large(place, limits))),
         Ok(_) => {
             let place = place.to_owned();
-            sink(Piece::Chunk(Chunk { place, form: Form::Bare, list_of: None, text }))
+            sink(Piece::Chunk(Chunk {
+                place,
+                form: Form::Bare,
+                list_of: None,
+                end: End::Told,
+                text,
+            }))
         }
     }
 }

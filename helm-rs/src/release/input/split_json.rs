@@ -7,7 +7,7 @@ use std::io::BufRead;
 use bstr::ByteSlice;
 
 use super::sniff::Sink;
-use super::{Chunk, Fault, Form, InputLimits, Piece, Storage};
+use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
 
 struct Splitter<'a> {
     place: &'a str,
@@ -69,7 +69,7 @@ pub(super) fn split(
     }
     if splitter.depth > 0 {
         let place = splitter.next_place();
-        return sink(Piece::Fault(Fault::cut(&place)));
+        return sink(Piece::Fault(Fault::cut(&place, None)));
     }
     true
 }
@@ -212,7 +212,13 @@ impl Splitter<'_> {
         if std::mem::take(&mut self.overflow) {
             return sink(Piece::Fault(Fault::too_large(&place, &self.limit)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Json, list_of: self.list_of, text }))
+        sink(Piece::Chunk(Chunk {
+            place,
+            form: Form::Json,
+            list_of: self.list_of,
+            end: End::Told,
+            text,
+        }))
     }
 
     fn broken(&self, byte: u8, sink: &mut Sink<'_>) -> Feed {

@@ -6,7 +6,7 @@
 use std::io::{BufRead, Read};
 
 use super::sniff::Sink;
-use super::{Chunk, Fault, Form, InputLimits, Piece};
+use super::{Chunk, End, Fault, Form, InputLimits, Piece};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -25,6 +25,11 @@ struct Splitter<'a> {
     text: Vec<u8>,
     overflow: bool,
     count: usize,
+    /// The number of the line being read.
+    line: usize,
+    /// The document has an API version, and said what kind it is, outside of items.
+    has_version: bool,
+    has_kind: bool,
 }
 
 /// Splits a stream of YAML.
@@ -35,20 +40,30 @@ pub(super) fn split(
     sink: &mut Sink<'_>,
 ) -> bool {
     let state = State::Document;
-    let mut splitter =
-        Splitter { place, limits, state, text: Vec::new(), overflow: false, count: 0 };
+    let mut splitter = Splitter {
+        place,
+        limits,
+        state,
+        text: Vec::new(),
+        overflow: false,
+        count: 0,
+        line: 0,
+        has_version: false,
+        has_kind: false,
+    };
     let mut line = Vec::new();
     loop {
         line.clear();
         let bound = limits.object as u64 + 1;
         match Read::take(&mut *reader, bound).read_until(b'\n', &mut line) {
-            Ok(0) => return splitter.flush(sink),
+            Ok(0) => return splitter.end_document(true, sink),
             Ok(_) if line.len() > limits.object => {
                 // What follows is the rest of one line: its indentation says nothing.
                 splitter.overflow = true;
                 splitter.text.clear();
             }
             Ok(_) => {
+                splitter.line += 1;
                 if !splitter.line(&line, sink) {
                     return false;
                 }
@@ -61,14 +76,15 @@ pub(super) fn split(
 impl Splitter<'_> {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> bool {
         if is_marker(line, b"---") || is_marker(line, b"...") {
-            let go_on = self.flush(sink);
-            self.state = State::Document;
+            let go_on = self.end_document(false, sink);
             // What stands beside the dashes belongs to the new document.
             if let Some(rest) = line.strip_prefix(b"---") {
                 self.push(rest);
             }
             return go_on;
         }
+        self.has_version |= line.starts_with(b"apiVersion:");
+        self.has_kind |= line.starts_with(b"kind:");
         if self.state == State::Document && line.trim_ascii_end() == b"items:" {
             self.text.clear();
             self.overflow = false;
@@ -92,7 +108,7 @@ impl Splitter<'_> {
         }
         let opens = rest.starts_with(b"- ") || rest.trim_ascii_end() == b"-";
         if opens && dash.is_none_or(|dash| dash == indent) {
-            let go_on = self.flush(sink);
+            let go_on = self.flush(End::Told, sink);
             self.state = State::Items(Some(indent));
             // The dash becomes a blank, so that the item is a document with its old columns.
             let mut text = line.to_vec();
@@ -106,9 +122,47 @@ impl Splitter<'_> {
             self.push(line);
             return true;
         }
-        let go_on = self.flush(sink);
+        let go_on = self.flush(End::Told, sink);
         self.state = State::Tail;
         go_on
+    }
+
+    /// At the end of a document, which may be the end of the stream.
+    fn end_document(&mut self, is_last: bool, sink: &mut Sink<'_>) -> bool {
+        let is_list = self.state != State::Document;
+        // `kubectl` writes the version before the items, and the kind behind them.
+        let lacks_kind = is_list && self.has_version && !self.has_kind;
+        // A dash and nothing more, not even a line's end.
+        let is_dash = is_last
+            && matches!(self.state, State::Items(Some(_)))
+            && self.text.last().is_some_and(|&byte| byte != b'\n')
+            && self.is_blank();
+        let is_cut = lacks_kind || is_dash;
+        let end = match (is_cut, is_last) {
+            (true, _) => End::Cut(self.line),
+            (false, true) => End::Stream(self.line),
+            (false, false) => End::Told,
+        };
+        let has_item = matches!(self.state, State::Items(_)) && !self.is_blank();
+        let go_on = if is_cut && !has_item {
+            let place = format!("{} object {}", self.place, self.count + 1);
+            sink(Piece::Fault(Fault::cut(&place, Some(self.line))))
+        } else {
+            self.flush(end, sink)
+        };
+        self.state = State::Document;
+        (self.has_version, self.has_kind) = (false, false);
+        self.text.clear();
+        go_on
+    }
+
+    /// Whether nothing was collected but blanks and comments.
+    fn is_blank(&self) -> bool {
+        !self.overflow
+            && self
+                .text
+                .split(|&byte| byte == b'\n')
+                .all(|line| matches!(line.trim_ascii(), [] | [b'#', ..]))
     }
 
     fn push(&mut self, line: &[u8]) {
@@ -120,13 +174,11 @@ impl Splitter<'_> {
         }
     }
 
-    fn flush(&mut self, sink: &mut Sink<'_>) -> bool {
+    fn flush(&mut self, end: End, sink: &mut Sink<'_>) -> bool {
+        let is_blank = self.is_blank();
         let text = std::mem::take(&mut self.text);
         let overflow = std::mem::take(&mut self.overflow);
-        let blank = text
-            .split(|&byte| byte == b'\n')
-            .all(|line| matches!(line.trim_ascii(), [] | [b'#', ..]));
-        if !overflow && (blank || self.state == State::Tail) {
+        if !overflow && (is_blank || self.state == State::Tail) {
             return true;
         }
         self.count += 1;
@@ -134,7 +186,7 @@ impl Splitter<'_> {
         if overflow {
             return sink(Piece::Fault(Fault::too_large(&place, self.limits)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, list_of: None, text }))
+        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, list_of: None, end, text }))
     }
 }
 

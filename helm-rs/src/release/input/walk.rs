@@ -15,6 +15,16 @@ pub enum Input {
     Stream(String, Box<dyn Read>),
 }
 
+impl Input {
+    /// What messages call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Stream(name, _) => name.clone(),
+        }
+    }
+}
+
 /// Splits an input into objects. `false` when the sink has enough.
 pub(super) fn read(input: Input, limits: &InputLimits, sink: &mut Sink<'_>) -> bool {
     match input {

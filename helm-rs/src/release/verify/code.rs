@@ -58,6 +58,12 @@ codes! {
     Undecodable "undecodable" Error
         "A record, or an object of the input that should be one, does not decode."
         "restore the object from a backup, or delete it if other revisions are whole",
+    NoRecord "no-record" Warning
+        "There is no release record where records were looked for."
+        "check file, namespace and driver; a dump needs kubectl get secrets -o yaml, not a table",
+    RecordTwice "record-twice" Error
+        "The input has two records of the same revision, and they differ."
+        "read one cluster's or one time's records at once: it cannot be told which of the two counts",
     LabelName "label-name" Error
         "The label name is not the release's name."
         "set the label to the record's name: Helm finds records by it",

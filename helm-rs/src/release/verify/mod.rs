@@ -17,7 +17,7 @@ mod together;
 
 pub use code::{Code, Severity};
 pub use live::{Expected, Live, compare_live, expected, look};
-pub use record::{Audited, audit, undecodable};
+pub use record::{Audited, audit, no_record, undecodable};
 pub use rerender::{Interrupt, Rerender, Rerendered, Verdict, rerender};
 pub use together::{verify, verify_beside};
 

@@ -1,6 +1,7 @@
 //! One record on its own.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::apis::{Served, served};
 use super::rerender::{Rerendered, Verdict, rerender};
@@ -8,6 +9,7 @@ use super::{Code, Finding, OBJECT_LIMIT, Question};
 use crate::diff::{Identity, ManifestObject, read_objects};
 use crate::release::input::StoredRecord;
 use crate::release::record::{Record, Summary};
+use crate::release::redact::Sensitive;
 use crate::release::status::Status;
 use crate::render::time::{Time, Zone};
 
@@ -24,6 +26,8 @@ pub struct Audited {
     pub(super) place: String,
     pub(super) summary: Summary,
     pub(super) stored_size: usize,
+    /// Tells records with other JSON apart.
+    pub(super) digest: u64,
     /// The manifest's objects with their API versions.
     pub(super) objects: BTreeMap<Identity, String>,
     pub(super) findings: Vec<Finding>,
@@ -45,6 +49,7 @@ pub fn audit(stored: &StoredRecord, json: &str, question: &Question) -> Result<A
         namespace: namespace.clone(),
         place: stored.place.clone(),
         stored_size: stored.stored_size(),
+        digest: digest(json),
         objects: BTreeMap::new(),
         findings: Vec::new(),
         rerendered: None,
@@ -53,16 +58,45 @@ pub fn audit(stored: &StoredRecord, json: &str, question: &Question) -> Result<A
     audited.head(stored);
     audited.size();
     audited.pending(question);
+    let before = audited.findings.len();
     match record.manifest() {
         Ok(manifest) => audited.manifest(&manifest, question),
         Err(error) => audited.add(Code::UnreadableManifest, crate::error_chain(&error)),
     }
     audited.hooks(&record);
+    // A parser may quote what it does not understand.
+    let quotes = |finding: &&mut Finding| {
+        matches!(finding.code, Code::UnreadableManifest | Code::UnreadableHooks)
+    };
+    let mut sensitive = None;
+    for finding in audited.findings.iter_mut().skip(before).filter(quotes) {
+        let sensitive = sensitive.get_or_insert_with(|| Sensitive::of_record(&record));
+        finding.message = sensitive.scrub(&finding.message);
+    }
     if let Some(how) = &question.rerender {
         let kube_version = question.kube_version.clone().unwrap_or_default();
         audited.rendered(rerender(&record, &kube_version, how));
     }
     Ok(audited)
+}
+
+/// The same number for the same text, in every run.
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The finding for an input without any record: `place` is where they were looked for.
+pub fn no_record(place: &str, message: String) -> Finding {
+    Finding {
+        code: Code::NoRecord,
+        namespace: String::new(),
+        release: String::new(),
+        revision: None,
+        place: place.to_owned(),
+        message,
+    }
 }
 
 /// The finding for a record that does not decode.

@@ -27,6 +27,11 @@ pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Find
             .filter(|finding| finding.release == release && finding.namespace == namespace)
             .map(|finding| finding.revision)
             .collect();
+        findings.extend(twice(&revisions));
+        // The same record in two files is one; of two that differ, the later read.
+        revisions.reverse();
+        revisions.dedup_by_key(|record| record.summary.revision);
+        revisions.reverse();
         together(&revisions, &broken, &mut findings);
         let Some(current) = current(&revisions.iter().collect::<Vec<_>>()) else { continue };
         for object in current.objects.keys() {
@@ -70,6 +75,19 @@ pub(super) fn current<'a>(revisions: &[&'a Audited]) -> Option<&'a Audited> {
             !matches!(status, Status::Uninstalled | Status::Uninstalling | Status::PendingInstall)
         })
     })
+}
+
+/// Records of one revision that differ.
+fn twice(revisions: &[Audited]) -> Vec<Finding> {
+    let differ = |pair: &&[Audited]| match pair {
+        [a, b] => a.summary.revision == b.summary.revision && a.digest != b.digest,
+        _ => false,
+    };
+    let finding = |pair: &[Audited]| {
+        let [a, b] = pair else { return None };
+        Some(b.finding(Code::RecordTwice, format!("differs from the one in {}", a.place)))
+    };
+    revisions.windows(2).filter(differ).filter_map(finding).collect()
 }
 
 fn of_release(record: &Audited, code: Code, message: String) -> Finding {

@@ -4,22 +4,11 @@
 use helm_rs::cluster::CallRecord;
 use takeover_tests::Bed;
 use takeover_tests::records;
-use takeover_tests::rehearsal::{Rehearsal, every_write, step_boundaries, text};
+use takeover_tests::rehearsal::{Rehearsal, every_write, step_boundaries};
 
 /// The same version; the objects say that another release owns them, so that each one is written.
 async fn same_version() -> Option<Rehearsal> {
-    let bed = Bed::with_cilium("1.20.0", "01").await?;
-    let mut objects = takeover_tests::export(&*bed.cluster).await;
-    bed.plane.stop();
-    for object in &mut objects {
-        let owner = "/metadata/annotations/meta.helm.sh~1release-name";
-        // The DaemonSet keeps it: provenance goes by it.
-        let is_daemon_set = text(object, "/kind") == "DaemonSet";
-        if let Some(owner) = object.pointer_mut(owner).filter(|_| !is_daemon_set) {
-            *owner = "other".into();
-        }
-    }
-    Some(Rehearsal::takeover(objects).await)
+    Some(Rehearsal::of_another(Bed::with_cilium("1.20.0", "01").await?).await)
 }
 
 async fn upgrade() -> Option<Rehearsal> {
@@ -98,9 +87,7 @@ async fn every_write_of_every_scenario() {
     ];
     for (name, rehearsal) in scenarios {
         let Some(rehearsal) = rehearsal else { return };
-        for (what, rehearsal) in
-            [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)]
-        {
+        for (what, rehearsal) in [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)] {
             let count = rehearsal.matrix(every).await;
             rehearsal.killed_twice(20_261_130, 20).await;
             println!("{what}, {name}: {count} points, 20 double kills");

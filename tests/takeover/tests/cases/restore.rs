@@ -96,7 +96,20 @@ async fn try_restore(stage: &Stage, digest: Option<&str>) -> Result<Restored, Re
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_brings_records_back_to_the_byte() {
     let Some((rehearsal, stage)) = taken_over().await else { return };
-    let before = end_state(&rehearsal.stage().memory);
+    // What the chart changes stays: on this cluster, which stores a `readOnly: false` as a server
+    // would not, that is the pod template of the DaemonSets.
+    let of = |stage: &Stage| {
+        let mut state = end_state(&stage.memory);
+        for (_, object) in state.iter_mut().filter(|(name, _)| name.starts_with("DaemonSet")) {
+            *object = json!([
+                object.pointer("/metadata/labels"),
+                object.pointer("/metadata/annotations/meta.helm.sh~1release-name"),
+                object.pointer("/metadata/annotations/meta.helm.sh~1release-namespace"),
+            ]);
+        }
+        state
+    };
+    let before = of(&rehearsal.stage());
     let done = try_restore(&stage, None).await.unwrap();
     assert_eq!(done.records.len(), 3);
     for original in &rehearsal.originals {
@@ -104,7 +117,7 @@ async fn restore_brings_records_back_to_the_byte() {
         let back = stage.object("Secret", "kube-system", name).unwrap();
         assert!(same_record(&back, original), "{name}");
     }
-    let after = end_state(&stage.memory);
+    let after = of(&stage);
     for (name, object) in &before {
         assert_eq!(after.get(name), Some(object), "{name}");
     }

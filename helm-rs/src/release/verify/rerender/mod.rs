@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use crate::capabilities::KubeVersion;
 use crate::release::record::Record;
+use crate::release::redact::Sensitive;
 
 use attempt::Subject;
 
@@ -131,8 +132,19 @@ impl Rerendered {
 
 /// Renders a record's chart again and compares with the stored manifest and hooks.
 ///
-/// Randomness and clock are fixed, so that the result for a record is always the same.
+/// Randomness and clock are fixed, so that the result for a record is always the same. Errors may
+/// quote values: credentials among them are hidden.
 pub fn rerender(record: &Record, kube_version: &KubeVersion, how: &Rerender) -> Rerendered {
+    let mut rerendered = rerender_openly(record, kube_version, how);
+    let sensitive = Sensitive::of_record(record);
+    rerendered.reason = sensitive.scrub(&rerendered.reason);
+    for text in rerendered.differences.iter_mut().chain(&mut rerendered.generated) {
+        *text = sensitive.scrub(text);
+    }
+    rerendered
+}
+
+fn rerender_openly(record: &Record, kube_version: &KubeVersion, how: &Rerender) -> Rerendered {
     let subject = match Subject::of(record, kube_version, how) {
         Ok(subject) => subject,
         Err(reason) => return Rerendered::new(Verdict::Impossible, reason),

@@ -1,0 +1,144 @@
+//! Error texts without the credentials that they quote.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bstr::ByteSlice;
+use goyaml::{Map, Value};
+
+use super::{HIDDEN, names_credential, names_its_value, text_without, url_users};
+use crate::gotext::quote;
+use crate::release::record::Record;
+
+/// Shorter texts are not looked for: they stand in many words.
+const SHORTEST: usize = 4;
+/// Words that values often are, and that error texts have for other reasons.
+const COMMON: [&str; 6] = ["auto", "false", "helm", "none", "null", "true"];
+
+/// Texts that must not be seen, as they may stand in a message: as they are, quoted as Go quotes,
+/// in base64, and line by line.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Sensitive {
+    /// The longest first.
+    texts: Vec<String>,
+}
+
+impl fmt::Debug for Sensitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sensitive({} texts)", self.texts.len())
+    }
+}
+
+impl Sensitive {
+    /// The credentials among values, as [`super::values`] tells them.
+    pub fn of<'a>(values: impl IntoIterator<Item = &'a Map>) -> Self {
+        let mut texts = Vec::new();
+        for map in values {
+            collect_map(map, false, &mut texts);
+        }
+        texts.retain(|text| text.len() >= SHORTEST && !COMMON.contains(&text.as_str()));
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        Self { texts }
+    }
+
+    /// The credentials among a record's values, the user's and the chart's, as far as they read.
+    pub fn of_record(record: &Record) -> Self {
+        let user = record.user_values().ok().flatten();
+        let chart = record.chart().ok().and_then(|chart| chart.values);
+        Self::of(user.iter().chain(&chart))
+    }
+
+    /// A message without credentials.
+    pub fn scrub(&self, message: &str) -> String {
+        let mut text = message.to_owned();
+        for sensitive in &self.texts {
+            if text.contains(sensitive.as_str()) {
+                text = text.replace(sensitive.as_str(), HIDDEN);
+            }
+        }
+        super::text(&text)
+    }
+}
+
+fn collect_map(map: &Map, named: bool, texts: &mut Vec<String>) {
+    let is_pair = names_its_value(map);
+    for (key, value) in map {
+        collect(value, named || names_credential(key) || (is_pair && key == "value"), texts);
+    }
+}
+
+fn collect(value: &Value, named: bool, texts: &mut Vec<String>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) => {
+            if named && let Ok(text) = goyaml::json::to_json(value) {
+                texts.push(text);
+            }
+        }
+        Value::String(text) => {
+            for part in url_users(text) {
+                let user = text.get(part).unwrap_or_default();
+                add(user, texts);
+                if let Some((_, password)) = user.split_once_str(":") {
+                    add(password, texts);
+                }
+            }
+            if named || text_without(text.as_bstr()).is_some() {
+                add(text, texts);
+            }
+        }
+        Value::Seq(items) => items.iter().for_each(|item| collect(item, named, texts)),
+        Value::Map(map) => collect_map(map, named, texts),
+    }
+}
+
+fn add(text: &[u8], texts: &mut Vec<String>) {
+    let trimmed = text.trim();
+    texts.push(STANDARD.encode(text));
+    for form in [text, trimmed] {
+        texts.push(form.to_str_lossy().into_owned());
+        let quoted = quote(form);
+        texts.push(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned());
+    }
+    if trimmed.contains(&b'\n') {
+        let lines = trimmed.lines().map(ByteSlice::trim).filter(|line| line.len() >= 8);
+        texts.extend(lines.map(|line| line.to_str_lossy().into_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use goyaml::Limits;
+
+    use super::Sensitive;
+
+    #[test]
+    fn messages_in_every_form() {
+        let values = goyaml::from_yaml_map(
+            b"db: {password: \"LEAK\\\"pw\", token: 123456, user: shop}\nurl: http://u:LEAKurl@h/\ntls: {key: \"LEAK-one\\nLEAK-two\\n\"}\nauth: true\nsecret: helm\n",
+            "map",
+            &Limits::default(),
+        )
+        .unwrap();
+        let sensitive = Sensitive::of([&values]);
+        for message in [
+            "bad LEAK\"pw",
+            "bad \"LEAK\\\"pw\" at",
+            "bad TEVBSyJwdw==",
+            "token 123456",
+            "no host in http://u:LEAKurl@h/",
+            "user LEAKurl",
+            "line: LEAK-two",
+            "x LEAK-one\\nLEAK-two\\n",
+        ] {
+            let shown = sensitive.scrub(message);
+            assert!(!shown.contains("LEAK") && shown.contains("REDACTED"), "{message} => {shown}");
+            assert!(!shown.contains("TEVB") && !shown.contains("1234"), "{shown}");
+        }
+        let message = "the user of shop is helm's, and true";
+        assert_eq!(sensitive.scrub(message), message);
+        assert_eq!(format!("{sensitive:?}").find("LEAK"), None);
+    }
+}
