@@ -1,5 +1,6 @@
 //! Records in Secrets and ConfigMaps (`driver/secrets.go`, `driver/cfgmaps.go`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -13,13 +14,13 @@ use super::{
 };
 use crate::cluster::{
     Clock, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, Target,
-    WriteOptions, list_all,
+    WriteOptions, list_all, list_each,
 };
 use crate::release::Record;
 
-/// Records of one release in one answer of the server. One of a large chart is some 300 KB, and an answer is held
-/// three times while it is read; a release of ten revisions takes two answers.
-const PAGE: usize = 6;
+/// Records of one release in one answer of the server. One of a large chart is some 400 KB, and an
+/// answer is held twice while it is read; a release of ten revisions takes four answers.
+const PAGE: usize = 3;
 
 /// Which objects hold the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,23 @@ impl<'a> ObjectDriver<'a> {
         Ok(object)
     }
 
+    /// Hands over the objects of a list, a page at a time. When the server has forgotten the list
+    /// midway, it is read again whole: some objects then come twice.
+    async fn list(
+        &self,
+        query: &ListQuery,
+        mut each: impl FnMut(Value) -> Result<(), ClusterError> + Send,
+    ) -> Result<(), ClusterError> {
+        match list_each(self.cluster, &self.resource, query, &mut each).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Expired => {
+                let whole = list_all(self.cluster, &self.resource, query).await?;
+                whole.items.into_iter().try_for_each(each)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn record(&self, object: &Value) -> Result<Record, DecodeError> {
         let release =
             object.pointer("/data/release").and_then(Value::as_str).ok_or(DecodeError::Missing)?;
@@ -170,20 +188,16 @@ impl Driver for ObjectDriver<'_> {
             } else {
                 "list: failed to list"
             };
-            let page = list_all(self.cluster, &self.resource, &query)
-                .await
-                .map_err(|error| self.error(doing, error))?;
-            let entry = |object: Value| Entry {
-                key: object
-                    .pointer("/metadata/name")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned(),
-                labels: labels(&object),
-                record: self.record(&object),
+            let mut seen = BTreeSet::new();
+            let each = |object: Value| {
+                let key = object.pointer("/metadata/name").and_then(Value::as_str);
+                let key = key.unwrap_or_default().to_owned();
+                if seen.insert(key.clone()) {
+                    visit(Entry { key, labels: labels(&object), record: self.record(&object) });
+                }
+                Ok::<_, ClusterError>(())
             };
-            page.items.into_iter().map(entry).for_each(visit);
-            Ok(())
+            self.list(&query, each).await.map_err(|error| self.error(doing, error))
         })
     }
 
