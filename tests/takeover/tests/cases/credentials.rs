@@ -90,7 +90,7 @@ async fn look(stage: &Stage, what: &str) {
     if let Some(lease) = stage.object("Lease", "ichor-system", "ichor-cni") {
         clean(&format!("{what}: the Lease"), &lease.to_string());
     }
-    for (_, call) in stage.faults.timeline().iter().enumerate() {
+    for call in &stage.faults.timeline() {
         clean(&format!("{what}: the timeline"), &call.to_string());
     }
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap();

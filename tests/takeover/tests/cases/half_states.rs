@@ -338,7 +338,7 @@ async fn fencing_after_a_clock_jumped() {
                     let now = self.stage.clock.now();
                     let renewed = renew(&*self.stage.memory, "another", now);
                     tokio::task::block_in_place(|| {
-                        tokio::runtime::Handle::current().block_on(renewed)
+                        tokio::runtime::Handle::current().block_on(renewed);
                     });
                 }
             }

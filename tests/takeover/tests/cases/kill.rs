@@ -87,7 +87,9 @@ async fn every_write_of_every_scenario() {
     ];
     for (name, rehearsal) in scenarios {
         let Some(rehearsal) = rehearsal else { return };
-        for (what, rehearsal) in [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)] {
+        for (what, rehearsal) in
+            [("takeover", &rehearsal), ("restore", &restore_of(&rehearsal).await)]
+        {
             let count = rehearsal.matrix(every).await;
             rehearsal.killed_twice(20_261_130, 20).await;
             println!("{what}, {name}: {count} points, 20 double kills");
