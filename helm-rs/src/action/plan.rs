@@ -67,7 +67,9 @@ impl Plan {
 
     /// Whether the action could be done.
     pub fn is_possible(&self) -> bool {
-        self.missing.is_empty() && self.objects.iter().all(|object| object.fault.is_empty())
+        self.missing.is_empty()
+            && self.hooks.is_empty()
+            && self.objects.iter().all(|object| object.fault.is_empty())
     }
 }
 
@@ -406,8 +408,16 @@ async fn finish(
         rights.push(Right::create(item));
         plan.objects.push(create(session, item, &new_namespaces, false).await);
     }
-    for (item, live) in draft.target.iter().zip(&live) {
+    for (index, (item, live)) in draft.target.iter().zip(&live).enumerate() {
+        let earlier = draft.target.iter().take(index);
         let planned = match live {
+            // The first one is there by then.
+            Live::Absent | Live::Unknown if earlier.clone().any(|other| other.matches(item)) => {
+                PlannedObject {
+                    fault: format!("{} already exists: the chart has it twice", item.title()),
+                    ..object(item, ObjectChange::Create)
+                }
+            }
             Live::Present(live) => {
                 let original = draft.current.iter().find(|old| old.matches(item));
                 // What is adopted is its own original.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::session::Session;
 use crate::apply::{Item, is_kept};
 use crate::cluster::{DeleteOptions, ErrorKind, Kind, Patch, PatchKind, Propagation};
-use crate::diff::{Lists, compare};
+use crate::diff::{Change, LeafPath, Lists, Step, compare};
+use crate::release::redact;
 
 /// What would become of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,8 +120,7 @@ pub(super) async fn change(
             in_memory(item, live, patch).unwrap_or_else(|| live.clone())
         }
     };
-    let hidden = item.kind().kind == "Secret" && item.kind().group.is_empty();
-    planned.leaves = leaves(live, &after, hidden);
+    planned.leaves = leaves(live, &after);
     if planned.leaves.is_empty() && planned.fault.is_empty() {
         planned.change = ObjectChange::None;
     }
@@ -145,8 +145,8 @@ fn in_memory(item: &Item, live: &Value, patch: &Patch) -> Option<Value> {
 const VOLATILE: [&str; 5] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"];
 
-/// The leaves that differ; contents of Secrets are not shown.
-fn leaves(live: &Value, after: &Value, hidden: bool) -> Vec<Leaf> {
+/// The leaves that differ; credentials are not shown.
+fn leaves(live: &Value, after: &Value) -> Vec<Leaf> {
     let plain = |object: &Value| {
         let mut object = object.clone();
         if let Some(object) = object.as_object_mut() {
@@ -158,22 +158,38 @@ fn leaves(live: &Value, after: &Value, hidden: bool) -> Vec<Leaf> {
         let limits = goyaml::Limits::default();
         goyaml::json::from_json_exact(object.to_string().as_bytes(), &limits).unwrap_or_default()
     };
-    compare(&plain(live), &plain(after), Lists::ByKey)
+    let (live, after) = (plain(live), plain(after));
+    let redacted = |object: &goyaml::Value| {
+        let mut object = object.clone();
+        redact::object(&mut object);
+        object
+    };
+    let (shown_live, shown_after) = (redacted(&live), redacted(&after));
+    compare(&live, &after, Lists::ByKey)
         .into_iter()
         .map(|change| {
-            let path = change.path.to_string();
-            let secret = hidden && (path.starts_with("data") || path.starts_with("stringData"));
-            let show = |value: Option<goyaml::Value>| {
+            let Change { path, old, new } = change;
+            let show = |value: Option<goyaml::Value>, shown: &goyaml::Value| {
                 let value = value?;
-                Some(if secret {
-                    "(hidden)".to_owned()
-                } else {
-                    goyaml::json::to_json(&value).unwrap_or_default()
-                })
+                // The order of a list is no value of its own: names only.
+                let is_order = matches!(path.0.last(), Some(Step::Order));
+                let shown = if is_order { Some(&value) } else { path.find(shown) };
+                let shown = shown.filter(|_| !is_named(&path));
+                let json = shown.and_then(|value| goyaml::json::to_json(value).ok());
+                Some(json.unwrap_or_else(|| format!("\"{}\"", redact::HIDDEN)))
             };
-            Leaf { path, old: show(change.old), new: show(change.new) }
+            let (old, new) = (show(old, &shown_live), show(new, &shown_after));
+            Leaf { path: path.to_string(), old, new }
         })
         .collect()
+}
+
+/// Whether the place is an entry of an object's data whose key names a credential.
+fn is_named(path: &LeafPath) -> bool {
+    match path.0.as_slice() {
+        [Step::Key(field), Step::Key(key), ..] if field == "data" => redact::names_credential(key),
+        _ => false,
+    }
 }
 
 /// How many pods a change of the pod template replaces.

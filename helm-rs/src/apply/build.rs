@@ -22,6 +22,9 @@ pub enum BuildError {
     /// As before, when nothing is validated.
     #[error("unable to decode \"\": Object 'Kind' is missing in '{0}'")]
     NoKind(String),
+    /// The metadata have a wrong type.
+    #[error("unable to decode \"\": {0}")]
+    Metadata(String),
     /// The server does not know the kind.
     #[error(
         "resource mapping not found for name: {} namespace: {} from \"\": no matches for kind {} in version {}\nensure CRDs are installed first{down}",
@@ -181,6 +184,9 @@ fn place(
 ) -> Result<(), BuildError> {
     let kind = Kind::of(&value);
     if !matches!(value.get("items"), Some(Value::Array(_) | Value::Null)) {
+        if let Some(fault) = super::metadata::fault(&value) {
+            return Err(BuildError::Metadata(fault));
+        }
         let resource = discovery.resource(&kind).cloned().ok_or_else(|| {
             let down = discovery
                 .failed()

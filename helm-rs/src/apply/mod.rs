@@ -8,6 +8,7 @@
 mod build;
 mod field;
 mod merge;
+mod metadata;
 pub mod ownership;
 pub mod readiness;
 mod wait;

@@ -33,6 +33,12 @@ pub enum ClusterError {
         /// What is wrong.
         reason: String,
     },
+    /// The request would address something else than one object: nothing is sent.
+    #[error("{reason}")]
+    Address {
+        /// What is wrong, in client-go's words.
+        reason: String,
+    },
     /// The cluster behind the trait cannot do this, and says so rather than guess.
     #[error("not simulated: {what}")]
     Unsupported {
@@ -252,6 +258,7 @@ impl ClusterError {
             Self::Transport(_) => return ErrorKind::Transport,
             Self::Read(_) => return ErrorKind::Read,
             Self::Configuration { .. } => return ErrorKind::Configuration,
+            Self::Address { .. } => return ErrorKind::Invalid,
             Self::Unsupported { .. } => return ErrorKind::Unsupported,
             Self::Killed { .. } => return ErrorKind::Killed,
         };

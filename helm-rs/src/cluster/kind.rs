@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ClusterError;
+
 /// A kind in a version of a group: what `apiVersion` and `kind` of an object say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
@@ -129,12 +131,56 @@ impl Target {
         )
     }
 
+    /// Whether this is the address of one object. Without a name it would be that of a whole
+    /// collection, and a name with a slash that of something else (`Request.Name` and
+    /// `Request.Namespace` of client-go, `IsValidPathSegmentName` of apimachinery).
+    ///
+    /// # Errors
+    /// [`ClusterError::Address`]
+    pub fn check(&self) -> Result<(), ClusterError> {
+        let wrong = |reason: String| Err(ClusterError::Address { reason });
+        if self.name.is_empty() {
+            return wrong("resource name may not be empty".to_owned());
+        }
+        self.check_namespace()?;
+        match segment_fault(&self.name) {
+            Some(fault) => wrong(format!(
+                "invalid resource name {}: [{fault}]",
+                crate::gotext::quote(&self.name)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the namespace is one part of a path, as [`Self::check`]; for creations.
+    ///
+    /// # Errors
+    /// [`ClusterError::Address`]
+    pub fn check_namespace(&self) -> Result<(), ClusterError> {
+        let Some(fault) = segment_fault(&self.namespace) else { return Ok(()) };
+        let namespace = crate::gotext::quote(&self.namespace);
+        Err(ClusterError::Address { reason: format!("invalid namespace {namespace}: [{fault}]") })
+    }
+
     /// The same object's subresource.
     #[must_use]
     pub fn subresource(mut self, name: &str) -> Self {
         name.clone_into(&mut self.subresource);
         self
     }
+}
+
+/// What keeps a text from being one part of a path.
+fn segment_fault(text: &str) -> Option<String> {
+    if matches!(text, "." | "..") {
+        return Some(format!("may not be '{text}'"));
+    }
+    let faults: Vec<String> = ["/", "%"]
+        .iter()
+        .filter(|part| text.contains(**part))
+        .map(|part| format!("may not contain '{part}'"))
+        .collect();
+    (!faults.is_empty()).then(|| faults.join(" "))
 }
 
 impl fmt::Display for Target {

@@ -134,6 +134,29 @@ async fn flags_and_faults() {
     run(&["install", "taken", &web]);
     run(&["install", "taken", &web, "--take-ownership", "--set", "step=2"]);
     run(&["upgrade", "taken", &web, "--set", "step=1"]);
+    // Objects without a name, and metadata of a wrong type: nothing is written, nothing recorded.
+    let odd = odd_metadata();
+    let odd = odd.path().to_string_lossy();
+    for metadata in [
+        "{}",
+        r#"{"name":null}"#,
+        r#"{"generateName":"x-"}"#,
+        r#"{"name":"a/b"}"#,
+        r#"{"name":"x","labels":{"v":7}}"#,
+        r#"{"name":"x","labels":{"v":true}}"#,
+        r#"{"name":"x","labels":"x"}"#,
+        r#"{"name":"x","annotations":{"v":[1]}}"#,
+        r#"{"name":"x","namespace":7}"#,
+        r#"{"name":"x","finalizers":"x"}"#,
+        r#"{"name":"x","generation":"x"}"#,
+        r#""x""#,
+    ] {
+        let set = format!("metadata={metadata}");
+        run(&["install", "odd", &odd, "--set-json", &set]);
+        run(&["install", "odd", &odd, "--set-json", &set, "--take-ownership"]);
+    }
+    run(&["install", "odd", &odd, "--set-json", r#"metadata={"name":"fine"}"#]);
+    run(&["upgrade", "odd", &odd, "--set-json", "metadata={}"]);
     run(&["upgrade", "web", &web, "--set", "image=null", "--reset-values"]);
     run(&["upgrade", "web", &web, "--set", "replicas=-1"]);
     run(&["upgrade", "web", &web, "--reset-values"]);
@@ -141,6 +164,18 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "--wait", "--timeout", "3s", "--set", "health=unready"]);
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// A chart with one object, whose metadata the values give.
+fn odd_metadata() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("templates")).unwrap();
+    write("Chart.yaml", "apiVersion: v2\nname: odd\nversion: 0.1.0\n");
+    let object =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ toJson .Values.metadata }}\ndata: {a: b}\n";
+    write("templates/object.yaml", object);
+    folder
 }
 
 /// Cilium 1.19.6, then 1.20.0, with three value sets.

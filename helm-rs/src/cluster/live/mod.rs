@@ -123,6 +123,12 @@ impl Live {
         self.sender.url()
     }
 
+    /// A call about one object, whose address is looked at first.
+    async fn object(&self, target: &Target, call: Call) -> Result<Value, ClusterError> {
+        target.check()?;
+        self.value(call).await
+    }
+
     async fn value(&self, call: Call) -> Result<Value, ClusterError> {
         self.sender.send(&call).await?.value()
     }
@@ -142,7 +148,7 @@ fn write_query(options: &WriteOptions) -> Query {
 
 impl Cluster for Live {
     fn get<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
-        Box::pin(self.value(Call::get(path::object(target)).about(target)))
+        Box::pin(self.object(target, Call::get(path::object(target)).about(target)))
     }
 
     fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page> {
@@ -186,6 +192,7 @@ impl Cluster for Live {
             .body("application/json", object.to_string())
             .repeat(repeat);
         Box::pin(async move {
+            if target.subresource.is_empty() { target.check_namespace() } else { target.check() }?;
             let call = call.owned_by(options, &self.sender.options().user_agent);
             self.sender.send(&call).await?.value()
         })
@@ -205,7 +212,7 @@ impl Cluster for Live {
             .about(target)
             .body("application/json", object.to_string())
             .repeat(if versioned { Repeat::Versioned } else { Repeat::Always });
-        Box::pin(self.value(call))
+        Box::pin(self.object(target, call))
     }
 
     fn patch<'a>(
@@ -229,7 +236,7 @@ impl Cluster for Live {
             .about(target)
             .body(patch.kind.content_type(), patch.body.to_string())
             .repeat(repeat);
-        Box::pin(self.value(call))
+        Box::pin(self.object(target, call))
     }
 
     fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {
@@ -255,7 +262,7 @@ impl Cluster for Live {
             .about(target)
             .body("application/json", body.to_string())
             .repeat(repeat);
-        Box::pin(self.value(call))
+        Box::pin(self.object(target, call))
     }
 
     fn watch<'a>(
@@ -274,6 +281,7 @@ impl Cluster for Live {
         query.add_some("container", container);
         let path = query.on(&format!("{}/log", path::object(pod)));
         Box::pin(async move {
+            pod.check()?;
             let mut call = Call::get(path).about(pod);
             call.accept = "*/*";
             Ok(self.sender.send(&call).await?.body.to_vec())

@@ -151,6 +151,7 @@ impl MemoryCluster {
     }
 
     fn admit_target(&self, state: &State, target: &Target, verb: &str) -> Result<(), ClusterError> {
+        target.check()?;
         let place = (target.namespace.as_str(), target.name.as_str(), target.subresource.as_str());
         self.admit(state, &target.resource, place, verb)
     }
