@@ -398,7 +398,7 @@ fn set_status(record: &mut Record, status: &Status, description: &str) -> Result
 
 /// Nothing is left to do but to say so.
 async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
-    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
+    let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.outcome == Outcome::Nothing {
         return Ok(Done { revision, ..Done::default() });
     }
@@ -423,7 +423,7 @@ async fn fresh(
     revision: i64,
     now: &str,
 ) -> Result<(StoredPlan, Record), RunError> {
-    let prepared = lock.keep(Box::pin(prepare(&run.request))).await??;
+    let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
     }

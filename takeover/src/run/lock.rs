@@ -294,12 +294,29 @@ impl Lock<'_> {
         }
     }
 
-    /// Does something that may take longer than a renewal lasts, and renews meanwhile. What is
-    /// under way is dropped when the lock can no longer be told to be held.
+    /// Makes a write, which may take longer than a renewal lasts, and renews meanwhile. It is
+    /// dropped when the lock can no longer be told to be held.
     ///
     /// # Errors
     /// [`Self::check`]'s.
-    pub async fn keep<T>(&self, work: impl Future<Output = T>) -> Result<T, LockError> {
+    pub async fn keep<T>(&self, write: impl Future<Output = T>) -> Result<T, LockError> {
+        self.renewing(write, |age| GIVE_UP.saturating_sub(age)).await
+    }
+
+    /// The same for what writes nothing, such as making a plan: that may be late, as long as
+    /// nobody else took the lock meanwhile.
+    ///
+    /// # Errors
+    /// [`Self::check`]'s.
+    pub async fn keep_reading<T>(&self, work: impl Future<Output = T>) -> Result<T, LockError> {
+        self.renewing(work, |age| GIVE_UP.saturating_sub(age).max(RENEWAL)).await
+    }
+
+    async fn renewing<T>(
+        &self,
+        work: impl Future<Output = T>,
+        patience: impl Fn(Duration) -> Duration,
+    ) -> Result<T, LockError> {
         self.check().await?;
         let mut work = std::pin::pin!(work);
         loop {
@@ -308,7 +325,7 @@ impl Lock<'_> {
             }
             match select(work.as_mut(), self.clock.sleep(RENEWAL)).await {
                 Either::Left((done, _)) => return Ok(done),
-                Either::Right(_) => self.renew(|age| GIVE_UP.saturating_sub(age)).await?,
+                Either::Right(_) => self.renew(&patience).await?,
             }
         }
     }
