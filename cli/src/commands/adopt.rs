@@ -83,11 +83,17 @@ fn resume(
     left: &LeftOver,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    context.ui.result(format!(
+    let begun = format!(
         "A takeover was begun and is not complete: revision {} is {}, {} foreign record(s) are \
          still there.\nIt is finished by the plan that was consented to then, {}.\n",
         left.revision, left.status, left.records, left.plan.digest
-    ))?;
+    );
+    // Whoever reads the plan as data gets nothing else on standard output.
+    if arguments.plan && arguments.output != Output::Table {
+        context.ui.warning(begun.trim_end());
+    } else {
+        context.ui.result(begun)?;
+    }
     if arguments.plan {
         arguments.report.show(&left.plan, arguments.output, context)?;
         return Ok(Exit::No);
@@ -95,7 +101,19 @@ fn resume(
     if !arguments.yes {
         return Err(no("nothing was written", "to finish it, give --yes as well"));
     }
-    let (result, _) = arguments.flags.carry_out(work, &arguments.consent, None, context)?;
+    // A consent that names a plan is to that plan alone.
+    let named = arguments.consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
+    if let Some(given) = named.filter(|given| *given != left.plan.digest) {
+        return Err(no(
+            format_args!(
+                "the consent is to another plan: {given}, and the one that was begun is {}",
+                left.plan.digest
+            ),
+            "to finish what was begun, give --yes without a digest, or with that one",
+        ));
+    }
+    let digest = named.map(str::to_owned);
+    let (result, _) = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
     finish(arguments, work, result, context)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::shared::{ConsentFlags, PlanFlags, account, run_error};
+use super::shared::{ConsentFlags, PlanFlags, account, no, run_error};
 use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
@@ -71,6 +71,15 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
 
 fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, CommandError> {
     let mut consent = arguments.consent;
+    let named = consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
+    if let (Some(digest), Some(named)) = (arguments.digest.as_deref(), named)
+        && digest != named
+    {
+        return Err(no(
+            format_args!("--digest is {digest}, and --accept-cilium-diff is {named}"),
+            "both name the plan that was consented to: give one of them",
+        ));
+    }
     // The digest is the consent to everything that the plan told.
     if arguments.digest.is_some() {
         consent.accept_cilium_diff.get_or_insert_default();
