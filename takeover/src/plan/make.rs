@@ -23,7 +23,7 @@ use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
-use super::state::{State, read_live, show, state};
+use super::state::{Created, State, read_live, show, state};
 use super::{
     Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
     hash_leaves,
@@ -236,19 +236,13 @@ async fn gated(
             return Err(told(request, needs, error).await);
         }
     };
-    let created_namespaces: BTreeSet<String> = rendered
-        .objects
-        .iter()
-        .zip(&live)
-        .filter(|(object, live)| live.is_none() && object.item.kind().kind == "Namespace")
-        .map(|(object, _)| object.item.target.name.clone())
-        .collect();
+    let created = Created::of(&rendered.objects, &live);
     let states: Vec<Result<State, PlanError>> = stream::iter(
         rendered
             .objects
             .iter()
             .zip(live)
-            .map(|(object, live)| state(&*request.cluster, object, live, &created_namespaces)),
+            .map(|(object, live)| state(&*request.cluster, object, live, &created)),
     )
     .buffered(CONCURRENCY)
     .collect()

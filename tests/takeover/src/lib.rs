@@ -203,7 +203,13 @@ impl Bed {
                 let name = text_at(&item, "/metadata/name");
                 let names = ["cilium", "clustermesh", "hubble", "sh.helm.release.v1."];
                 if names.iter().any(|start| name.starts_with(start)) {
-                    let version = text_at(&item, "/metadata/resourceVersion");
+                    // A controller writes a workload's status whenever it gets to it.
+                    let version = match kind {
+                        "DaemonSet" | "Deployment" => {
+                            format!("{:?} {:?}", item["metadata"]["annotations"], item["spec"])
+                        }
+                        _ => text_at(&item, "/metadata/resourceVersion"),
+                    };
                     versions.insert(format!("{kind} {}", place(&item)), version);
                 }
             }

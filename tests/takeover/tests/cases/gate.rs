@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use helm_rs::cluster::{Kind, Target, WriteOptions};
+use helm_rs::cluster::{ErrorKind, Kind, Target, WriteOptions};
 use serde_json::{Value, json};
 use takeover::gate::{Wanted, classify, desired, normalize, patch};
 use takeover::plan::{Action, ObjectPlan, Outcome, Plan, to_text};
@@ -197,13 +197,20 @@ async fn gate_names_injected_ca_bundles() {
             dry_run,
             ..WriteOptions::default()
         };
-        let mut live = bed.cluster.create(&target, &rendered, &by("helm", false)).await.unwrap();
-        if place == at {
-            live["webhooks"][0]["clientConfig"]["caBundle"] = second.as_str().into();
-        } else {
-            live["spec"]["caBundle"] = second.as_str().into();
-        }
-        let live = bed.cluster.update(&target, &live, &by(manager, false)).await.unwrap();
+        bed.cluster.create(&target, &rendered, &by("helm", false)).await.unwrap();
+        // The server's own controllers write its status at the same time.
+        let live = loop {
+            let mut live = bed.cluster.get(&target).await.unwrap();
+            if place == at {
+                live["webhooks"][0]["clientConfig"]["caBundle"] = second.as_str().into();
+            } else {
+                live["spec"]["caBundle"] = second.as_str().into();
+            }
+            match bed.cluster.update(&target, &live, &by(manager, false)).await {
+                Ok(live) => break live,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+            }
+        };
         let mut wanted = Wanted { object: rendered, generated: BTreeSet::new() };
         normalize(&mut wanted.object);
         let desired = desired(&wanted, &live);
