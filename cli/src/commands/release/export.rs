@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use goyaml::{Map, Value};
 use helm_rs::error_chain;
 use helm_rs::release::input::{Storage, StoredRecord};
-use helm_rs::release::{ExportTarget, Exported, Summary, export};
+use helm_rs::release::{ExportTarget, Exported, Summary, export, redact};
 
 use super::chart::write_new;
 use super::reading::Reading;
@@ -69,6 +69,9 @@ pub(crate) struct Arguments {
     /// Print a line of JSON about each record instead of the records
     #[arg(long)]
     summaries: bool,
+    /// Show credentials that the descriptions in --summaries quote
+    #[arg(long, requires = "summaries")]
+    show_secrets: bool,
     /// Form of the objects
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Form,
@@ -131,10 +134,17 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let (count, failed) = if arguments.summaries {
-        let Reading { made: lines, failures } = arguments.each(context, |stored, summary, _| {
-            let line = goyaml::json::to_json(&summary_value(stored, summary));
-            line.map_err(|error| error.to_string())
-        })?;
+        let Reading { made: lines, failures } =
+            arguments.each(context, |stored, summary, json| {
+                let description = &summary.info.description;
+                let description = if arguments.show_secrets {
+                    description.clone()
+                } else {
+                    redact::description(description, json)
+                };
+                let line = goyaml::json::to_json(&summary_value(stored, summary, &description));
+                line.map_err(|error| error.to_string())
+            })?;
         for line in &lines {
             context.ui.result(line)?;
             context.ui.result("\n")?;
@@ -220,7 +230,7 @@ fn write(folder: &Path, exported: &Exported, form: Form, text: &str) -> Result<(
     })
 }
 
-fn summary_value(stored: &StoredRecord, summary: &Summary) -> Value {
+fn summary_value(stored: &StoredRecord, summary: &Summary, description: &str) -> Value {
     let text = |text: &str| Value::from(text);
     let size = |size: usize| Value::Int(i64::try_from(size).unwrap_or(i64::MAX));
     let namespace =
@@ -250,7 +260,7 @@ fn summary_value(stored: &StoredRecord, summary: &Summary) -> Value {
             ("firstDeployed", Value::from(time::rfc3339(&summary.info.first_deployed))),
             ("lastDeployed", Value::from(time::rfc3339(&summary.info.last_deployed))),
             ("deleted", Value::from(time::rfc3339(&summary.info.deleted))),
-            ("description", text(&summary.info.description)),
+            ("description", text(description)),
             ("storedBytes", size(stored.stored_size())),
             ("jsonBytes", size(summary.json_size)),
         ]

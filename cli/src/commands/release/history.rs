@@ -22,12 +22,16 @@ pub(crate) struct Arguments {
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    /// Show credentials that descriptions quote
+    #[arg(long)]
+    show_secrets: bool,
     #[command(flatten)]
     source: SourceFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let mut revisions = arguments.source.revisions(&arguments.release, context)?;
+    let mut revisions =
+        arguments.source.revisions(&arguments.release, arguments.show_secrets, context)?;
     revisions.sort_by_key(|listed| listed.summary.revision);
     let keep = usize::try_from(arguments.max).unwrap_or(0).min(revisions.len());
     let revisions = revisions.split_off(revisions.len() - keep);

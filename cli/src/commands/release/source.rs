@@ -11,7 +11,7 @@ use helm_rs::release::input::{
 };
 use helm_rs::release::storage::record_key;
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, no_record, undecodable};
-use helm_rs::release::{CodecLimits, Record, Summary};
+use helm_rs::release::{CodecLimits, Record, Summary, redact};
 
 #[cfg(feature = "network")]
 use super::live::LiveInput;
@@ -356,16 +356,31 @@ impl SourceFlags {
         Ok(all)
     }
 
-    /// The summaries of a release's revisions, in no order.
+    /// The summaries of a release's revisions, in no order; their descriptions without
+    /// credentials, unless these are asked for.
     pub(crate) fn revisions(
         &self,
         name: &str,
+        show_secrets: bool,
         context: &mut Context<'_>,
     ) -> Result<Vec<Listed>, CommandError> {
         let ask = Ask { name: Some(name), revision: 0 };
-        let found = self.of_release(&ask, name, context, |_, _| Ok(()))?;
-        let listed = found.made.into_iter().map(|(listed, ())| listed).collect::<Vec<_>>();
+        let found = self.of_release(&ask, name, context, |summary, _, json| {
+            Ok((!show_secrets).then(|| redact::description(&summary.info.description, json)))
+        })?;
+        let mut listed = Vec::new();
+        let mut shown = Vec::new();
+        for (item, description) in found.made {
+            listed.push(item);
+            shown.push(description);
+        }
+        // Told apart by what they say, not by what is shown of it.
         warn_of_twins(&listed, context);
+        for (item, description) in listed.iter_mut().zip(shown) {
+            if let Some(description) = description {
+                item.summary.info.description = description;
+            }
+        }
         Ok(listed)
     }
 
@@ -379,7 +394,7 @@ impl SourceFlags {
     ) -> Result<Chosen, CommandError> {
         let ask = Ask { name: Some(name), revision };
         let key = record_key(name, revision);
-        let found = self.of_release(&ask, name, context, |stored, json| {
+        let found = self.of_release(&ask, name, context, |_, stored, json| {
             // Helm gets a revision by its object's name, whatever its record says.
             let is_asked_for = match stored.storage {
                 Storage::Bare => Summary::from_json(json).is_ok_and(|it| it.revision == revision),
@@ -420,7 +435,7 @@ impl SourceFlags {
         ask: &Ask<'_>,
         name: &str,
         context: &mut Context<'_>,
-        make: impl Fn(&StoredRecord, &str) -> Result<T, String> + Sync,
+        make: impl Fn(&Summary, &StoredRecord, &str) -> Result<T, String> + Sync,
     ) -> Result<Reading<(Listed, T)>, CommandError> {
         if validate_release_name(name).is_err() {
             return Err(CommandError::new(format_args!("release name is invalid: {name}")));
@@ -440,7 +455,7 @@ impl SourceFlags {
             if is_other || self.excludes(&namespace) {
                 return Ok(None);
             }
-            let made = make(&record, &json)?;
+            let made = make(&summary, &record, &json)?;
             Ok(Some((Listed { summary, labels: record.labels, namespace }, made)))
         })?;
         let failures = found.failures;

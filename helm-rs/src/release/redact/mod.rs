@@ -14,7 +14,7 @@ use bstr::{BStr, BString, ByteSlice};
 use goyaml::{Map, Value};
 
 pub use manifest::{document, manifest, object};
-pub use sensitive::Sensitive;
+pub use sensitive::{Sensitive, description};
 
 /// What stands in place of what is hidden.
 pub const HIDDEN: &str = "REDACTED";

@@ -62,6 +62,37 @@ impl Sensitive {
     }
 }
 
+/// A record's description without the credentials of its values: Helm writes there the error of a
+/// failed operation, which may quote them. What Helm says of every release needs no reading of
+/// the record (`json`, its text).
+pub fn description(description: &str, json: &str) -> String {
+    if is_plain(description) {
+        return description.to_owned();
+    }
+    match Record::from_json(json) {
+        Ok(record) => Sensitive::of_record(&record).scrub(description),
+        Err(_) => Sensitive::default().scrub(description),
+    }
+}
+
+/// Whether a description is one of the fixed texts of `pkg/action`, which quote nothing.
+fn is_plain(description: &str) -> bool {
+    const FIXED: [&str; 8] = [
+        "",
+        "Deletion in progress (or silently failed)",
+        "Dry run complete",
+        "Initial install underway",
+        "Install complete",
+        "Preparing upgrade",
+        "Uninstallation complete",
+        "Upgrade complete",
+    ];
+    FIXED.contains(&description)
+        || description.strip_prefix("Rollback to ").is_some_and(|revision| {
+            !revision.is_empty() && revision.bytes().all(|digit| digit.is_ascii_digit())
+        })
+}
+
 fn collect_map(map: &Map, named: bool, texts: &mut Vec<String>) {
     let is_pair = names_its_value(map);
     for (key, value) in map {
