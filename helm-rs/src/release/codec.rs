@@ -14,6 +14,8 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::bytes;
+
 /// The first bytes of a gzip stream with deflate, by which Helm tells compressed records.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
@@ -88,14 +90,8 @@ pub enum CodecError {
 /// [`CodecError`] names the layer and the byte.
 pub fn decode(release: &[u8], limits: CodecLimits) -> Result<String, CodecError> {
     // Go's decoder skips line breaks; dumps made by other tools wrap lines.
-    let packed: Vec<u8>;
-    let release = if release.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-        packed = release.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-        &packed
-    } else {
-        release
-    };
-    let data = GO.decode(release).map_err(|error| base64_error(&error, release.len()))?;
+    let release = bytes::without(release, |byte| matches!(byte, b'\r' | b'\n'));
+    let data = GO.decode(&release).map_err(|error| base64_error(&error, release.len()))?;
     let json = if data.len() > GZIP.len() && data.starts_with(&GZIP) {
         decompress(&data, limits)?
     } else {
@@ -118,9 +114,7 @@ pub(super) fn checked(json: Vec<u8>, limits: CodecLimits) -> Result<String, Code
 
 /// Whether JSON has more values than `limit`, nearly: each begins after a bracket or a comma.
 pub(super) fn has_more_values(json: &[u8], limit: usize) -> bool {
-    let count = |text: &[u8]| -> usize {
-        text.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count()
-    };
+    let count = |text: &[u8]| bytes::count(text, |byte| matches!(byte, b',' | b'{' | b'['));
     // What texts hold is counted too, which is fast and nearly always answers.
     if count(json) <= limit {
         return false;

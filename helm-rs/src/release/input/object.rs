@@ -8,6 +8,7 @@ use goyaml::{Limits, Map, Value};
 
 use super::protobuf::{self, ProtobufError};
 use super::{Chunk, End, Fault, Form, InputLimits};
+use crate::bytes;
 use crate::release::codec::{self, CodecError, CodecLimits};
 
 /// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
@@ -409,17 +410,16 @@ fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, St
     if storage == Storage::ConfigMap {
         return Some(Ok(data));
     }
-    let packed: Vec<u8> = data.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let packed = bytes::without(&data, |byte| byte.is_ascii_whitespace());
     Some(codec::GO.decode(&packed).map_err(|error| error.to_string()))
 }
 
 /// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
 fn bare(place: String, text: &[u8]) -> StoredRecord {
-    let packed: Vec<u8> =
-        text.trim().iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let packed = bytes::without(text.trim(), |byte| byte.is_ascii_whitespace());
     let release = match codec::GO.decode(&packed) {
         Ok(inner) if is_base64(&inner) => inner,
-        _ => packed,
+        _ => packed.into_owned(),
     };
     let release = Release::Encoded(release);
     let (name, namespace) = (String::new(), String::new());
