@@ -31,7 +31,7 @@ async fn write_of(rehearsal: &Rehearsal, part: &str, skip: usize) -> usize {
 }
 
 /// A stage on which a run was killed at that write.
-async fn killed(rehearsal: &Rehearsal, part: &str, skip: usize, moment: Moment) -> Stage {
+pub async fn killed(rehearsal: &Rehearsal, part: &str, skip: usize, moment: Moment) -> Stage {
     let at = write_of(rehearsal, part, skip).await;
     let mut stage = rehearsal.stage();
     stage.kill(at, moment);
@@ -63,7 +63,13 @@ fn foreign(stage: &Stage) -> usize {
         .count()
 }
 
-async fn edit(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &str, body: Value) {
+pub async fn edit(
+    stage: &Stage,
+    kind: (&str, &str, &str),
+    namespace: &str,
+    name: &str,
+    body: Value,
+) {
     let (api_version, kind, plural) = kind;
     let resource = Arc::new(Resource::builtin(api_version, kind, plural, true));
     let target = Target::new(&resource, namespace, name);
@@ -71,8 +77,8 @@ async fn edit(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &s
     stage.memory.patch(&target, &patch, &WriteOptions::default()).await.unwrap();
 }
 
-const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
-const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
+pub const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
+pub const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
 const LEASE: (&str, &str, &str) = ("coordination.k8s.io/v1", "Lease", "leases");
 
 async fn set_own_status(stage: &Stage, status: &Status) {
