@@ -31,7 +31,12 @@ async fn write_of(rehearsal: &Rehearsal, part: &str, skip: usize) -> usize {
 }
 
 /// A stage on which a run was killed at that write.
-pub async fn killed(rehearsal: &Rehearsal, part: &str, skip: usize, moment: Moment) -> Stage {
+pub(crate) async fn killed(
+    rehearsal: &Rehearsal,
+    part: &str,
+    skip: usize,
+    moment: Moment,
+) -> Stage {
     let at = write_of(rehearsal, part, skip).await;
     let mut stage = rehearsal.stage();
     stage.kill(at, moment);
@@ -63,7 +68,7 @@ fn foreign(stage: &Stage) -> usize {
         .count()
 }
 
-pub async fn edit(
+pub(crate) async fn edit(
     stage: &Stage,
     kind: (&str, &str, &str),
     namespace: &str,
@@ -77,8 +82,8 @@ pub async fn edit(
     stage.memory.patch(&target, &patch, &WriteOptions::default()).await.unwrap();
 }
 
-pub const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
-pub const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
+pub(crate) const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
+pub(crate) const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
 const LEASE: (&str, &str, &str) = ("coordination.k8s.io/v1", "Lease", "leases");
 
 async fn set_own_status(stage: &Stage, status: &Status) {
