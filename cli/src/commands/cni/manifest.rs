@@ -55,6 +55,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    arguments.plan.check_files()?;
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;

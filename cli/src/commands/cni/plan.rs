@@ -4,14 +4,20 @@ use clap::Args;
 use takeover::plan::WhoWrites;
 
 use super::report::ReportFlags;
-use super::shared::{EXIT_CODES, PlanFlags};
+use super::shared::PlanFlags;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = concat!(
+    "Writes nothing: dry runs and access reviews only.\n\n",
+    "Exit codes:\n",
+    "  0  it can be carried out and needs no consent, or there is nothing to do\n",
+    "  1  no plan could be made\n",
+    "  2  the answer is no: refused, a right to look is missing, or consent is needed"
+))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     plan: PlanFlags,
@@ -29,7 +35,7 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.report.check()?;
+    arguments.report.check(&arguments.plan)?;
     if arguments.for_job {
         arguments.plan.who_writes = WhoWrites::Other(takeover::job::subject());
     }
