@@ -41,15 +41,15 @@ pub(crate) struct Arguments {
     /// Do not ask before it begins
     #[arg(short, long)]
     yes: bool,
-    #[command(flatten)]
-    flags: PlanFlags,
-    #[command(flatten)]
-    report: ReportFlags,
-    #[command(flatten)]
-    consent: ConsentFlags,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    flags: PlanFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {

@@ -19,16 +19,16 @@ use crate::output::Output;
     "  2  the answer is no: refused, a right to look is missing, or consent is needed"
 ))]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    plan: PlanFlags,
-    #[command(flatten)]
-    report: ReportFlags,
     /// Check the rights of the Job (ServiceAccount kube-system/ichor-cni), not the caller's
     #[arg(long)]
     for_job: bool,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    plan: PlanFlags,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(

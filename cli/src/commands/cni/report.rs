@@ -18,6 +18,7 @@ const WIDTH: usize = 100;
 
 /// How a plan is shown, and where it is written.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Report")]
 pub(crate) struct ReportFlags {
     /// Also write the plan as a report, in the form of the extension: .html, .md or .json
     #[arg(long = "report", value_name = "FILE")]

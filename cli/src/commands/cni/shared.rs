@@ -52,6 +52,7 @@ pub(crate) struct PlanFlags {
 
 /// What a takeover may do.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Consent")]
 pub(crate) struct ConsentFlags {
     /// Accept what the gate found: the digest of the plan that was shown
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
