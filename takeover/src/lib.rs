@@ -20,5 +20,6 @@ pub mod job;
 pub mod plan;
 pub mod rendered;
 pub mod report;
+mod room;
 pub mod run;
 pub mod survey;

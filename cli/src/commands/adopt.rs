@@ -1,6 +1,8 @@
 //! `ichor adopt`: a running cluster comes under ichor.
 
 use clap::Args;
+use helm_rs::cluster::ClusterError;
+use takeover::job::{records_roles, remove_records_roles};
 use takeover::plan::{Outcome, Plan};
 use takeover::run::{Done, LeftOver, RunError};
 
@@ -55,8 +57,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     arguments.report.check(&arguments.flags)?;
     let work = arguments.flags.work(context)?;
-    if let Some(left) = arguments.flags.left_over(context)? {
-        return resume(arguments, &work, &left, context);
+    if let Some(left) = arguments.flags.left_over(&work, context)? {
+        if left.strangers.is_empty() {
+            return resume(arguments, &work, &left, context);
+        }
+        tell_strangers(arguments, &left, context)?;
     }
     let prepared = arguments.flags.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -66,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         return Ok(if asks { Exit::No } else { Exit::Done });
     }
     if plan.outcome == Outcome::Nothing {
+        hand_over(arguments, &work, context)?;
         return Ok(Exit::Done);
     }
     if plan.is_refused() {
@@ -76,6 +82,30 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
     finish(arguments, &work, result, context)
+}
+
+/// A takeover that was begun cannot be finished by its plan: another one is shown, and needs a
+/// consent of its own.
+fn tell_strangers(
+    arguments: &Arguments,
+    left: &LeftOver,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let text = format!(
+        "A takeover was begun and is not complete: revision {} is {}.\nIts plan, {}, cannot be \
+         finished, since somebody changed what it writes: {}.\nThis is the plan for what is there \
+         now; undo the change to go on with the one before.\n\n",
+        left.revision,
+        left.status,
+        left.plan.digest,
+        left.strangers.join(", ")
+    );
+    if arguments.output == Output::Table {
+        context.ui.result(text)
+    } else {
+        context.ui.warning(text.trim_end());
+        Ok(())
+    }
 }
 
 /// Finishes what an earlier run began, by its stored plan.
@@ -117,6 +147,33 @@ fn resume(
     finish(arguments, work, result, context)
 }
 
+/// When nothing is left of a takeover to be done, the Job's rights on foreign records go.
+fn hand_over(
+    arguments: &Arguments,
+    work: &Work,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let remove = arguments.yes;
+    let done = arguments.flags.session(work, context, async |session| {
+        let roles = records_roles(&*session.cluster).await?;
+        if remove {
+            remove_records_roles(&*session.cluster, &roles).await?;
+        }
+        Ok::<_, ClusterError>(roles)
+    })?;
+    let roles = done.map_err(|error| {
+        CommandError::new(format_args!("the Job's rights on foreign records: {error}"))
+    })?;
+    for role in roles {
+        context.ui.warning(if remove {
+            format!("{role} is removed: the hand-over is complete")
+        } else {
+            format!("{role} is not needed any more: --yes removes it")
+        });
+    }
+    Ok(())
+}
+
 /// Says what was done, and looks at it once more.
 fn finish(
     arguments: &Arguments,
@@ -136,6 +193,7 @@ fn finish(
         format!("; {} live-only leaves or objects stay", figures.residue)
     };
     if matches {
+        hand_over(arguments, work, context)?;
         context.ui.result(format!(
             "Verified: the record is deployed, what runs is what the chart renders{stays}.\n"
         ))?;

@@ -87,6 +87,9 @@ fn account(plan: &RestorePlan) -> String {
     for record in &plan.own {
         text.push_str(&format!("  {} is backed up, then deleted\n", record.about));
     }
+    if !plan.versions.is_empty() {
+        text.push_str(&format!("  {}\n", plan.versions));
+    }
     if !plan.changed.is_empty() {
         text.push_str("Changed since the takeover, and left as it is:\n");
         for object in &plan.changed {

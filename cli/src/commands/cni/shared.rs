@@ -12,14 +12,16 @@ use goyaml::{Limits, Map};
 use helm_rs::action::Session;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
-use takeover::plan::{Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text};
+use takeover::plan::{
+    DryRuns, KubePrism, Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text,
+};
 use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
 use super::file;
 use super::trouble::{reading_error, server_error};
 use crate::cache;
 use crate::commands::Context;
-use crate::commands::release::write::{Heard, run as run_session};
+use crate::commands::release::write::{Heard, Host, run as run_session};
 use crate::connection::ClusterFlags;
 use crate::environment::Environment;
 use crate::error::CommandError;
@@ -46,6 +48,9 @@ pub(crate) struct PlanFlags {
     /// Whose rights are checked.
     #[arg(skip)]
     pub(crate) who_writes: WhoWrites,
+    /// What is known of KubePrism on this node.
+    #[arg(skip)]
+    pub(crate) kube_prism: KubePrism,
     #[command(flatten)]
     pub(crate) cluster: ClusterFlags,
 }
@@ -85,6 +90,10 @@ pub(crate) struct Work {
     values: Option<Map>,
     /// Values that the plan recovered, so that they are not searched again.
     recovered: OnceCell<Map>,
+    /// What the server answered to the first plan, for the one under the lock.
+    dry_runs: DryRuns,
+    /// The connection, which one command makes once.
+    host: OnceCell<Host>,
     entropy: [u8; 32],
     holder: String,
 }
@@ -145,15 +154,49 @@ impl PlanFlags {
         Self { cluster, ..Self::default() }
     }
 
+    /// Runs something on the cluster.
+    pub(crate) fn session<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        self.heard(work, context, action).map(|(result, _)| result)
+    }
+
+    /// The same, with what was told meanwhile.
+    fn heard<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<(T, Heard), CommandError> {
+        let host = match work.host.get() {
+            Some(host) => host,
+            None => {
+                let host = Host::open(&self.cluster, context)?;
+                work.host.get_or_init(|| host)
+            }
+        };
+        host.run(context, &work.engine, action)
+    }
+
     /// A takeover that was begun and is not complete.
     pub(crate) fn left_over(
         &self,
+        work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Option<LeftOver>, CommandError> {
-        let found = session(&self.cluster, context, async |session| {
+        let found = self.session(work, context, async |session| {
             left_over(&*session.cluster, session.clock).await
         })?;
-        found.map_err(|error| reading_error(&error, &self.cluster, context))
+        found.map_err(|error| {
+            let mut told = reading_error(&error, &self.cluster, context);
+            if error.is_refusal() {
+                told.exit = Exit::No;
+            }
+            told
+        })
     }
 
     /// Files of these flags, each with its flag.
@@ -188,7 +231,16 @@ impl PlanFlags {
             .map_err(|error| fail(&error))?;
         let engine = Engine::new(EngineOptions::default());
         let (entropy, holder) = (random()?, holder(context.environment)?);
-        Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
+        Ok(Work {
+            engine,
+            pinned,
+            values,
+            recovered: OnceCell::new(),
+            dry_runs: DryRuns::default(),
+            host: OnceCell::new(),
+            entropy,
+            holder,
+        })
     }
 
     fn values(&self) -> Result<Option<Map>, CommandError> {
@@ -225,6 +277,8 @@ impl PlanFlags {
             cni_unmanaged: self.cni_unmanaged,
             who_writes: self.who_writes.clone(),
             entropy: work.entropy,
+            kube_prism: self.kube_prism.clone(),
+            dry_runs: Some(&work.dry_runs),
         }
     }
 
@@ -234,9 +288,8 @@ impl PlanFlags {
         work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Prepared, CommandError> {
-        let (result, _) = run_session(&self.cluster, context, &work.engine, async |session| {
-            prepare(&self.request(work, session)).await
-        })?;
+        let result = self
+            .session(work, context, async |session| prepare(&self.request(work, session)).await)?;
         let prepared = result.map_err(|error| self.plan_error(&error, context))?;
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
@@ -273,7 +326,7 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        run_session(&self.cluster, context, &work.engine, async |session| {
+        self.heard(work, context, async |session| {
             let run = Run {
                 request: self.request(work, session),
                 digest,
