@@ -171,12 +171,11 @@ impl PlanFlags {
         context: &mut Context<'_>,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<(T, Heard), CommandError> {
-        let host = match work.host.get() {
-            Some(host) => host,
-            None => {
-                let host = Host::open(&self.cluster, context)?;
-                work.host.get_or_init(|| host)
-            }
+        let host = if let Some(host) = work.host.get() {
+            host
+        } else {
+            let host = Host::open(&self.cluster, context)?;
+            work.host.get_or_init(|| host)
         };
         host.run(context, &work.engine, action)
     }

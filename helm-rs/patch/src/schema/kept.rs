@@ -17,7 +17,9 @@ pub(super) fn drop_false(at: TypeRef<'_>, value: &mut Value) {
     match (at.of, value) {
         (Type::Pointer(to), value) => drop_false(at.at(to), value),
         (Type::Slice(items), Value::Array(list)) => {
-            list.iter_mut().for_each(|item| drop_false(at.at(items), item));
+            for item in list {
+                drop_false(at.at(items), item);
+            }
         }
         (Type::Map(to), Value::Object(object)) => {
             object.values_mut().for_each(|value| drop_false(at.at(to), value));
