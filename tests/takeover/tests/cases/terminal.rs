@@ -16,13 +16,13 @@ fn typed(bed: &Bed, arguments: &[&str], answer: &str) -> Option<(i32, String)> {
     let mut child = Command::new("script")
         .args(["--quiet", "--return", "--flush", "--command", &quoted.join(" "), "/dev/null"])
         .env("KUBECONFIG", bed.plane.kubeconfig())
-        .env("ICHOR_CHART_DIR", charts.parent().unwrap())
+        .env("ICHOR_CHART_DIR", charts.parent()?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .ok()?;
     // The terminal keeps what is typed until somebody reads it.
-    child.stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
+    child.stdin.as_mut()?.write_all(answer.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     Some((output.status.code().unwrap_or(-1), text))
