@@ -6,6 +6,7 @@ use takeover::job::{records_roles, remove_records_roles};
 use takeover::plan::{Outcome, Plan};
 use takeover::run::{Done, LeftOver, RunError};
 
+use super::cni::ask::confirm;
 use super::cni::report::ReportFlags;
 use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
@@ -16,11 +17,14 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(
     after_help = concat!(
-        "Shows what will be done, and does it with --yes. Nothing is deleted but the records of the\n",
-        "release before, after a backup that was read back and compared.\n\n",
+        "Shows what will be done, asks whether to go on, and does it. Where nobody can be asked (no\n",
+        "terminal), it takes --yes. What needs consent takes its flag as well; with a terminal,\n",
+        "--accept-cilium-diff alone is the consent to the plan that is shown. Nothing is deleted but\n",
+        "the records of the release before, after a backup that was read back and compared.\n\n",
         "Examples:\n",
         "  ichor adopt --cilium-only --plan\n",
         "  ichor adopt --cilium-only --plan --report plan.html --report plan.md\n",
+        "  ichor adopt --cilium-only                       # asks before it begins\n",
         "  ichor adopt --cilium-only --yes\n",
         "  ichor adopt --cilium-only --accept-cilium-diff=sha256:… --yes\n\n",
         "Exit codes:\n",
@@ -36,22 +40,22 @@ pub(crate) struct Arguments {
     /// Only show what would be done
     #[arg(long)]
     plan: bool,
-    /// Begin without asking
+    /// Do not ask before it begins
     #[arg(short, long)]
     yes: bool,
-    #[command(flatten)]
-    flags: PlanFlags,
-    #[command(flatten)]
-    report: ReportFlags,
-    #[command(flatten)]
-    consent: ConsentFlags,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    flags: PlanFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    arguments.report.check()?;
+    arguments.report.check(&arguments.flags)?;
     let work = arguments.flags.work(context)?;
     if let Some(left) = arguments.flags.left_over(&work, context)? {
         if left.strangers.is_empty() {
@@ -74,9 +78,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         return Ok(Exit::No);
     }
     check_consent(plan, &arguments.consent, context)?;
-    if !arguments.yes {
-        return Err(no("nothing was written", "to begin, give --yes as well"));
-    }
+    confirm("Carry this plan out?", arguments.yes, context)?;
     let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
     finish(arguments, &work, result, context)
@@ -128,9 +130,6 @@ fn resume(
         arguments.report.show(&left.plan, arguments.output, context)?;
         return Ok(Exit::No);
     }
-    if !arguments.yes {
-        return Err(no("nothing was written", "to finish it, give --yes as well"));
-    }
     // A consent that names a plan is to that plan alone.
     let named = arguments.consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
     if let Some(given) = named.filter(|given| *given != left.plan.digest) {
@@ -143,6 +142,7 @@ fn resume(
         ));
     }
     let digest = named.map(str::to_owned);
+    confirm("Finish it?", arguments.yes, context)?;
     let (result, _) = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
     finish(arguments, work, result, context)
 }
@@ -204,7 +204,7 @@ fn finish(
          missing, {} ownership leaves",
         figures.differences, figures.creations, figures.ownership
     ))
-    .hint("see `ichor cni plan`"))
+    .hint("see `ichor cni plan`, and `ichor cni status`"))
 }
 
 /// Whether the consent that the plan asks for was given, and to this plan.

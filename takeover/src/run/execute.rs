@@ -378,7 +378,7 @@ async fn deployed(
 }
 
 /// What this program does not do and somebody has to.
-fn left(plan: &Plan) -> Vec<String> {
+pub(super) fn left(plan: &Plan) -> Vec<String> {
     if !plan.found.talos {
         return Vec::new();
     }

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
     "  2  refused, or consent is missing; nothing was written but the lock"
 ))]
 pub(crate) struct Arguments {
-    /// The digest of the plan that was consented to
+    /// The digest of the plan that was consented to; --accept-cilium-diff=DIGEST is the same
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
     /// Take over: what every Job of an adopted cluster says until the hand-over is complete
@@ -86,14 +86,15 @@ fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, Co
             "both name the plan that was consented to: give one of them",
         ));
     }
-    // The digest is the consent to everything that the plan told.
-    if arguments.digest.is_some() {
+    // The digest is the consent to everything that the plan told, whichever flag names it.
+    let digest = arguments.digest.or_else(|| named.map(str::to_owned));
+    if digest.is_some() {
         consent.accept_cilium_diff.get_or_insert_default();
     }
     let mut plan = arguments.plan;
     plan.kube_prism = kube_prism(context.environment);
     let work = plan.work(context)?;
-    let (result, _) = plan.carry_out(&work, &consent, arguments.digest, context)?;
+    let (result, _) = plan.carry_out(&work, &consent, digest, context)?;
     result.as_ref().map(account).map_err(run_error)
 }
 

@@ -101,7 +101,10 @@ async fn look(stage: &Stage, what: &str) {
     }
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap();
     clean(&format!("{what}: what is left over"), &format!("{left:?}"));
-    clean(&format!("{what}: status"), &format!("{:?}", status(&*stage.memory).await.unwrap()));
+    clean(
+        &format!("{what}: status"),
+        &format!("{:?}", status(&*stage.memory, &*stage.clock).await.unwrap()),
+    );
     for object in stage.memory.objects() {
         let annotations = object.pointer("/metadata/annotations").map(Value::to_string);
         if text(&object, "/metadata/namespace") == "ichor-system" {

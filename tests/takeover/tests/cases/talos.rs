@@ -7,7 +7,7 @@ use takeover_tests::{
     Bed, assert_forecast, helm_install, is_lock, prepared_on, talos, values_path,
 };
 
-pub(crate) async fn with_01() -> Option<Bed> {
+pub(super) async fn with_01() -> Option<Bed> {
     let values = values_path("01");
     prepared_on(talos(), "talos-01", "1", move |plane: &Plane| {
         helm_install(plane, "cilium", "kube-system", "1.20.0", &["--values", &values]);
