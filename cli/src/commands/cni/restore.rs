@@ -5,7 +5,7 @@ use helm_rs::error_chain;
 use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
 
 use super::ask::confirm;
-use super::shared::{holder, session};
+use super::shared::{holder, no, session};
 use super::trouble::{reading_error, server_error};
 use crate::commands::Context;
 use crate::connection::ClusterFlags;
@@ -44,8 +44,16 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     if !plan.refusals.is_empty() {
         return Ok(Exit::No);
     }
-    confirm("Put it back?", arguments.yes, context)?;
     let digest = arguments.digest.as_deref();
+    if !plan.changed.is_empty() && digest != Some(plan.digest.as_str()) {
+        let count = plan.changed.len();
+        let hint = format!("to restore all the same, give --digest={}", plan.digest);
+        return Err(no(
+            format_args!("refused: {count} object(s) changed since the takeover, as listed"),
+            hint,
+        ));
+    }
+    confirm("Put it back?", arguments.yes, context)?;
     let holder = holder(context.environment)?;
     let done = session(cluster, context, async |session| {
         restore(&session.cluster, session.clock, &holder, digest).await
@@ -95,7 +103,6 @@ fn account(plan: &RestorePlan) -> String {
         for object in &plan.changed {
             text.push_str(&format!("  {object}\n"));
         }
-        text.push_str(&format!("To restore all the same, give --digest={}\n", plan.digest));
     }
     text
 }

@@ -136,9 +136,16 @@ async fn commands_from_plan_to_restore() {
     let file = bed.plane.folder().join("record.yaml");
     fs::write(&file, record).unwrap();
     bed.kubectl_with(&["apply", "--server-side", "--force-conflicts", "-f"], &file);
-    let (code, text) = run(&["cni", "restore"]);
+    // It was written anew: another object than the takeover left.
+    let (code, text) = run(&["cni", "restore", "--yes"]);
+    assert!(code == 2 && text.contains("refused: 1 object(s) changed since"), "{text}");
+    let at = text.find("--digest=sha256:").unwrap();
+    let flag = text[at..].split_whitespace().next().unwrap();
+    let (code, text) = run(&["cni", "restore", flag]);
     assert!(code == 2 && text.contains("give --yes as well"), "{text}");
-    println!("{text}");
+    let (code, text) = run(&["cni", "restore", flag, "--yes"]);
+    assert!(code == 0 && text.contains("Restored: 1 record(s) are back"), "{text}");
+    status("restored", 0);
     bed.plane.stop();
 }
 
@@ -164,6 +171,9 @@ async fn commands_write_files_whole_or_not_at_all() {
     let digest = reported["digest"].as_str().unwrap();
     let (page, markdown) = (fs::read_to_string(&html).unwrap(), fs::read_to_string(&md).unwrap());
     assert!(page.ends_with("</html>\n") && page.contains(digest) && markdown.contains(digest));
+    // What the server fills in is nobody's value.
+    let saved = fs::read_to_string(&values).unwrap();
+    assert!(!saved.contains("maxSurge") && !saved.contains("metadata.name"), "{saved}");
     // The file gives the same plan, with an empty gate.
     let (code, text) = ichor(&config, &["cni", "plan", "--cilium-values", &values, "-o", "json"]);
     assert_eq!(code, 0, "{text}");
