@@ -9,7 +9,7 @@ use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
-use helm_rs::apply::Item;
+use helm_rs::apply::{Created, Item};
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
@@ -23,7 +23,7 @@ use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
-use super::state::{Created, State, read_live, show, state};
+use super::state::{State, read_live, show, state};
 use super::{
     Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
     hash_leaves,
@@ -236,7 +236,8 @@ async fn gated(
             return Err(told(request, needs, error).await);
         }
     };
-    let created = Created::of(&rendered.objects, &live);
+    let absent = rendered.objects.iter().zip(&live).filter(|(_, live)| live.is_none());
+    let created = Created::of(absent.map(|(object, _)| &object.item));
     let states: Vec<Result<State, PlanError>> = stream::iter(
         rendered
             .objects
