@@ -41,6 +41,14 @@ impl Record {
         Ok(Self { object: RawObject::parse(json)? })
     }
 
+    /// [`Self::from_json`] of a text that is kept and not copied.
+    ///
+    /// # Errors
+    /// When it is not one JSON object.
+    pub fn from_text(json: String) -> Result<Self, serde_json::Error> {
+        Ok(Self { object: RawObject::from_text(json)? })
+    }
+
     /// The record as JSON text; to the byte what was read, where nothing was set.
     pub fn to_json(&self) -> String {
         self.object.to_json()

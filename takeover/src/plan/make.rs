@@ -9,7 +9,7 @@ use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
-use helm_rs::apply::Item;
+use helm_rs::apply::{Created, Item};
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
@@ -25,7 +25,7 @@ use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
 use super::room;
-use super::state::{Created, State, read_live, show, state};
+use super::state::{State, read_live, show, state};
 use super::{
     Action, ChartAbout, Computed, DryRuns, Key, KubePrism, ObjectAbout, Outcome, Plan, Refusal,
     SCHEMA_VERSION, digest, hash_leaves, kube_prism,
@@ -259,7 +259,8 @@ async fn gated(
             return Err(told(request, needs, error).await);
         }
     };
-    let created = Created::of(&rendered.objects, &live);
+    let absent = rendered.objects.iter().zip(&live).filter(|(_, live)| live.is_none());
+    let created = Created::of(absent.map(|(object, _)| &object.item));
     let states: Vec<Result<State, PlanError>> = stream::iter(
         rendered
             .objects

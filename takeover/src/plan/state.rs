@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt as _};
-use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::apply::{Created, FIELD_MANAGER, Item};
 use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::gate::{self, Change, Classes, Desired, is_secret};
 use crate::rendered::RenderedObject;
-use crate::survey::{failed, text};
+use crate::survey::failed;
 
 /// What a write would do to one object.
 pub(super) struct State {
@@ -45,48 +45,6 @@ pub(super) async fn read_live(
         .await;
     let results: Result<Vec<_>, _> = results.into_iter().collect();
     Ok(results.map_err(|(doing, error)| failed(doing)(error))?)
-}
-
-/// What the plan creates that other objects need to be there: the server cannot try these before.
-pub(super) struct Created {
-    namespaces: BTreeSet<String>,
-    /// Kind, namespace and name.
-    roles: BTreeSet<(String, String, String)>,
-}
-
-impl Created {
-    pub(super) fn of(objects: &[RenderedObject], live: &[Option<Value>]) -> Self {
-        let mut created = Self { namespaces: BTreeSet::new(), roles: BTreeSet::new() };
-        for (object, _) in objects.iter().zip(live).filter(|(_, live)| live.is_none()) {
-            let target = &object.item.target;
-            let kind = &object.item.kind().kind;
-            match kind.as_str() {
-                "Namespace" => {
-                    created.namespaces.insert(target.name.clone());
-                }
-                "Role" | "ClusterRole" => {
-                    let role = (kind.clone(), target.namespace.clone(), target.name.clone());
-                    created.roles.insert(role);
-                }
-                _ => {}
-            }
-        }
-        created
-    }
-
-    /// Why the server cannot try an object's creation now.
-    fn lacking(&self, item: &Item) -> Option<&'static str> {
-        if self.namespaces.contains(&item.target.namespace) {
-            return Some("its namespace is created by the same plan");
-        }
-        // Who may not bind everything is asked for the role's rules, and there are none yet.
-        let role = |pointer: &str| text(&item.value, &format!("/roleRef/{pointer}")).to_owned();
-        let namespace =
-            if role("kind") == "Role" { item.target.namespace.clone() } else { String::new() };
-        let is_binding = matches!(item.kind().kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
-        (is_binding && self.roles.contains(&(role("kind"), namespace, role("name"))))
-            .then_some("its role is created by the same plan")
-    }
 }
 
 pub(super) async fn state(

@@ -11,7 +11,7 @@ use helm_rs::release::Record;
 
 use super::status::{Shown, table};
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags};
+use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
 use crate::commands::chart::template::error_text;
 use crate::connection::ClusterFlags;
@@ -136,24 +136,7 @@ impl WriteFlags {
         context: &mut Context<'_>,
     ) -> Result<Chart, CommandError> {
         let chart = self.source.load(name, &self.limits, context)?;
-        if installable && !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
-            return Err(CommandError::new(format_args!(
-                "{} charts are not installable",
-                chart.metadata.chart_type
-            )));
-        }
-        if chart.metadata.deprecated {
-            context.ui.warning("WARNING: This chart is deprecated");
-        }
-        let missing = helm_rs::values::missing_dependencies(&chart);
-        if !missing.is_empty() {
-            return Err(CommandError::new(format_args!(
-                "An error occurred while checking for chart dependencies. You may need to run \
-                 `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but \
-                 missing in charts/ directory: {}",
-                missing.join(", ")
-            )));
-        }
+        check_chart(&chart, installable, context)?;
         Ok(chart)
     }
 
