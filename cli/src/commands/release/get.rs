@@ -12,6 +12,7 @@ use crate::exit::Exit;
 
 /// One record of a release, for commands that can hide its credentials.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// The release's name
     release: String,

@@ -103,7 +103,7 @@ impl<'a> ObjectDriver<'a> {
         }
     }
 
-    fn object(&self, key: &str, record: &Record, labels: Labels) -> Result<Value, StorageError> {
+    fn object(&self, key: &str, record: &Record, labels: &Labels) -> Result<Value, StorageError> {
         let is_secret = self.kind == ObjectKind::Secret;
         let mut object = json!({
             "apiVersion": "v1",
@@ -247,7 +247,7 @@ impl Driver for ObjectDriver<'_> {
         write: Write,
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let object = self.object(key, record, labels)?;
+            let object = self.object(key, record, &labels)?;
             let (target, options) = (self.target(key), self.options());
             match write {
                 Write::New => match self.cluster.create(&target, &object, &options).await {
