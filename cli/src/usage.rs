@@ -1,5 +1,7 @@
 //! Command-line mistakes in Helm's words (`github.com/spf13/pflag`, `github.com/spf13/cobra`).
 
+use std::num::IntErrorKind;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::error::CommandError;
@@ -97,9 +99,30 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
             None => format!("flag needs an argument: {long}"),
         };
     }
-    let cause =
-        std::error::Error::source(error).map_or_else(|| first_line(error), ToString::to_string);
-    format!("invalid argument {} for \"{flag}\" flag: {cause}", helm_rs::gotext::quote(value))
+    let quoted = helm_rs::gotext::quote(value);
+    // Helm's own flag type (`pkg/cli/output`), which has a short name everywhere.
+    if flag.ends_with("--output") && takes_table(error) {
+        return format!("invalid argument {quoted} for \"-o, --output\" flag: invalid format type");
+    }
+    let cause = match std::error::Error::source(error) {
+        None => first_line(error),
+        Some(source) => match source.downcast_ref::<std::num::ParseIntError>().map(|e| e.kind()) {
+            None => source.to_string(),
+            Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+                format!("strconv.ParseInt: parsing {quoted}: value out of range")
+            }
+            Some(_) => format!("strconv.ParseInt: parsing {quoted}: invalid syntax"),
+        },
+    };
+    format!("invalid argument {quoted} for \"{flag}\" flag: {cause}")
+}
+
+/// Whether the flag takes one of Helm's forms of a result.
+fn takes_table(error: &clap::Error) -> bool {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => values.iter().any(|value| value == "table"),
+        _ => false,
+    }
 }
 
 fn first_line(error: &clap::Error) -> String {

@@ -114,7 +114,6 @@ pub async fn install(
     )?;
     // All of it is in the record and the objects now.
     drop((rendering, chart));
-    session.engine.forget();
     prepare::own(&mut items, &release.name, &release.namespace);
     let owner = (release.name.as_str(), release.namespace.as_str());
     let live = prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)

@@ -10,7 +10,7 @@ use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
-use crate::release::storage::{Head, Labels, StorageError, Stored};
+use crate::release::storage::{Head, Labels, Storage, StorageError, Stored};
 use crate::release::{Record, Status};
 use crate::render::Host;
 use crate::values::{self, Nulls};
@@ -79,7 +79,7 @@ pub async fn upgrade(
     if release.hide_secret && release.dry_run == DryRun::No {
         return Err(ActionError::HideSecret);
     }
-    let mut prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let prepared = prepare(session, &mut chart, values, options, warnings).await?;
     values::process_dependencies(&mut chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -99,7 +99,16 @@ pub async fn upgrade(
         &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
         release,
     )?;
-    let first_deployed = prepared.current.record.info()?.first_deployed;
+    let Prepared { current: before, last, .. } = &prepared;
+    let first_deployed = before.record.info()?.first_deployed;
+    let (before_revision, current) = (before.record.revision()?, {
+        let manifest = before.record.manifest()?;
+        let what = "unable to build kubernetes objects from current release manifest";
+        prepare::objects(&discovery, manifest.as_bytes(), release, false, what)
+    });
+    let labels = merge_labels(last, &release.labels);
+    // A record is a megabyte, and this one is needed again only at the end.
+    let prepared = Prepared { current: Stored::default(), ..prepared };
     let now = session.now();
     let draft = Draft {
         options: release,
@@ -122,17 +131,9 @@ pub async fn upgrade(
     let mut target = prepare::objects(&discovery, &rendering.manifest, release, validate, "")?;
     // All of it is in the record and the objects now.
     drop((rendering, chart));
-    session.engine.forget();
-    let labels = merge_labels(&prepared.last, &release.labels);
 
     session.log(format!("performing update for {}", release.name));
-    let mut current = prepare::objects(
-        &discovery,
-        prepared.current.record.manifest()?.as_bytes(),
-        release,
-        false,
-        "unable to build kubernetes objects from current release manifest",
-    )?;
+    let mut current = current?;
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let live = conflicts(session, &current, &target, &prepared.namespace, release).await?;
     current.extend(
@@ -173,11 +174,8 @@ pub async fn upgrade(
         status: Status::PendingUpgrade.to_string(),
         source: Box::new(source),
     };
-    let before = &mut prepared.current;
-    let description = before.record.info()?.description;
-    before.record.set_status(&Status::Superseded, &description)?;
     // Helm goes on when this fails, and leaves two deployed revisions.
-    storage.update(&before.record, &before.labels).await.map_err(unrecorded)?;
+    supersede(&storage, &release.name, before_revision).await.map_err(unrecorded)?;
     let description = match release.description.as_str() {
         "" => "Upgrade complete",
         description => description,
@@ -186,6 +184,17 @@ pub async fn upgrade(
     session.log(format!("updating status for upgraded release for {}", release.name));
     storage.update(&record, &labels).await.map_err(unrecorded)?;
     Ok(record)
+}
+
+/// Marks the revision before as superseded, unless it had to make room for the new one.
+async fn supersede(storage: &Storage<'_>, name: &str, revision: i64) -> Result<(), StorageError> {
+    let mut before = match storage.again(name, revision).await {
+        Err(StorageError::NotFound) => return Ok(()),
+        before => before?,
+    };
+    let description = before.record.info()?.description;
+    before.record.set_status(&Status::Superseded, &description)?;
+    storage.update(&before.record, &before.labels).await
 }
 
 /// Finds the revisions that count and the values (first part of `prepareUpgrade`).

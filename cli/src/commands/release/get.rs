@@ -12,8 +12,7 @@ use crate::exit::Exit;
 
 /// One record of a release, for commands that can hide its credentials.
 #[derive(Debug, Args)]
-#[group(skip)]
-pub(crate) struct Arguments {
+pub(crate) struct OneRecord {
     /// The release's name
     release: String,
     /// Revision to print; the last one when not given
@@ -26,7 +25,7 @@ pub(crate) struct Arguments {
     source: SourceFlags,
 }
 
-impl Arguments {
+impl OneRecord {
     /// The record.
     pub(super) fn find(&self, context: &mut Context<'_>) -> Result<Chosen, CommandError> {
         self.source.record(&self.release, self.revision, context)
@@ -43,7 +42,7 @@ pub(super) enum Part {
 
 pub(super) fn run(
     part: Part,
-    arguments: &Arguments,
+    arguments: &OneRecord,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     let chosen = arguments.find(context)?;

@@ -4,6 +4,7 @@ use clap::Args;
 use helm_rs::action::ActionError;
 use helm_rs::action::upgrade::{UpgradeOptions, ValuesMode, upgrade};
 use helm_rs::gotext::quote;
+use helm_rs::name::validate_release_name;
 use helm_rs::release::Status;
 use helm_rs::release::storage::StorageError;
 
@@ -140,11 +141,16 @@ pub(super) fn installs(
 ) -> Result<Option<bool>, CommandError> {
     let engine = flags.render.engine();
     let (heads, heard) = run_session(&flags.cluster, context, &engine, async |session| {
-        session.storage().heads(name).await
+        // `History.Run` in `pkg/action/history.go`
+        session.reach().await?;
+        if validate_release_name(name).is_err() {
+            return Err(ActionError::InvalidName(name.to_owned()));
+        }
+        Ok(session.storage().heads(name).await?)
     })?;
     match heads {
-        Err(StorageError::NotFound) => Ok(Some(false)),
-        Err(error) => Err(action_error("", name, &ActionError::from(error), &heard)),
+        Err(ActionError::Storage(StorageError::NotFound)) => Ok(Some(false)),
+        Err(error) => Err(action_error("", name, &error, &heard)),
         Ok(heads) => {
             let last = heads.last();
             let is_gone = last.is_some_and(|last| last.has_status(&Status::Uninstalled));

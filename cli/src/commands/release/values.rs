@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
     #[command(flatten)]
-    record: get::Arguments,
+    record: get::OneRecord,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {

@@ -36,7 +36,7 @@ pub const SYSTEM_LABELS: [&str; 6] =
     ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
 
 /// A record as it is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stored {
     /// The record.
     pub record: Record,

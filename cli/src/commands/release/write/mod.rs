@@ -121,6 +121,9 @@ impl WriteFlags {
                 self.refused.post_renderer.is_some() || !self.refused.post_renderer_args.is_empty(),
             ),
         ];
+        // Helm reads these before anything that has a heading in its errors.
+        flags::duration("timeout", &self.timeout)?;
+        flags::string_map("-l, --labels", &self.labels)?;
         match refused.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(CommandError::new(format_args!("{flag} is not supported yet"))
                 .hint("nothing was done; leave the flag out")),
