@@ -49,13 +49,14 @@ impl Hidden {
         by_name.or_else(by_label).map_or(Self::Any, |named| Self::Releases(vec![named]))
     }
 
-    /// Whether a release's record may be missing: revision `revision`, or with `None` any.
-    pub fn may_be(&self, release: &str, revision: Option<i64>) -> bool {
+    /// Whether a record of a release may be missing whose revision fits; where it is not known it
+    /// may fit.
+    pub fn may_be(&self, release: &str, fits: impl Fn(i64) -> bool) -> bool {
         match self {
             Self::Any => true,
-            Self::Releases(found) => found.iter().any(|(name, of)| {
-                name == release && (revision.is_none() || of.is_none() || *of == revision)
-            }),
+            Self::Releases(found) => {
+                found.iter().any(|(name, revision)| name == release && revision.is_none_or(&fits))
+            }
         }
     }
 }
@@ -92,10 +93,13 @@ mod tests {
             ("kind Deployment\nda", false, true, true),
         ] {
             let hidden = Hidden::of_text(text.as_bytes(), is_whole);
-            assert_eq!(hidden.may_be("web", None), web, "{text:?}");
-            assert_eq!(hidden.may_be("other", None), other, "{text:?}");
+            assert_eq!(hidden.may_be("web", |_| true), web, "{text:?}");
+            assert_eq!(hidden.may_be("other", |_| true), other, "{text:?}");
         }
         let hidden = Hidden::of_text(b"name: sh.helm.release.v1.web.v3\n", true);
-        assert!(hidden.may_be("web", Some(3)) && !hidden.may_be("web", Some(2)));
+        assert!(
+            hidden.may_be("web", |revision| revision > 2)
+                && !hidden.may_be("web", |revision| revision > 3)
+        );
     }
 }
