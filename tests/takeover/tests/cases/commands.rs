@@ -68,6 +68,11 @@ async fn commands_say_what_is_missing() {
     rule("ichor-system", "look-leases", &leases);
     let nodes = ["--verb=get,list", "--resource=nodes,namespaces"];
     rule("", "look-nodes", &nodes);
+    let user_may = helm_rs::cluster::Subject::service_account("default", "viewer");
+    let list = helm_rs::action::rights::Right::any("list", "", "nodes", "");
+    while !bed.cluster.subject_may(&user_may, &list.question()).await.unwrap().allowed {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
     let (code, text) = ichor(&viewer, &["cni", "status"]);
     println!("{text}");
     // The release's record lies where it may not look: Cilium seems to have none.

@@ -153,6 +153,7 @@ async fn status_names_what_is_missing() {
     let stage = done(&rehearsal).await;
     let record = rehearsal.originals[0].clone();
     let mut other = record;
+    other["metadata"]["uid"] = "written-again".into();
     other["metadata"]["labels"]["status"] = "superseded".into();
     other["metadata"]["annotations"] = json!({"written": "again"});
     stage.memory.load(vec![("test".to_owned(), other)]).unwrap();
