@@ -47,8 +47,8 @@ fn assigned(text: &[u8]) -> Vec<Range<usize>> {
         if open == 2 && value.get(..size).is_some_and(|value| value.ends_with(b"\\")) {
             size -= 1;
         }
-        let value = value.get(..size).unwrap_or_default();
-        if is_credential(value) {
+        let (whole, value) = (value, value.get(..size).unwrap_or_default());
+        if is_credential(value) && !is_reference(whole) {
             found.push(from + open..from + open + size);
             from += open + size;
         }
@@ -68,13 +68,17 @@ fn names_assigned(key: &[u8], before: Option<u8>) -> bool {
 /// Whether an assigned value may be a credential: neither a reference nor a switch.
 fn is_credential(value: &[u8]) -> bool {
     const SWITCHES: [&[u8]; 6] = [b"true", b"false", b"null", b"nil", b"none", b"<nil>"];
-    let is_reference = [&b"$("[..], b"${", b"{{"].iter().any(|start| value.starts_with(start));
     // What follows a comparison's second sign is none either.
     !value.is_empty()
         && !value.starts_with(b"=")
         && !value.starts_with(HIDDEN.as_bytes())
-        && !is_reference
+        && !is_reference(value)
         && !SWITCHES.contains(&value)
+}
+
+/// Whether a variable or a template stands for the value.
+fn is_reference(value: &[u8]) -> bool {
+    [&b"$("[..], b"${", b"{{"].iter().any(|start| value.starts_with(start))
 }
 
 /// What follows `Bearer` or `Basic`, or another scheme in a header `Authorization`.

@@ -366,11 +366,11 @@ mod tests {
         super::values(&mut values);
         assert_eq!(values, same);
         let mut values = map(
-            "minioPassword: 12345678\nmaxPassword: abc\ntls: {key: x, cert: y}\nauth: {users: [{n: x}], user: y, root: {password: z}}\nvars: [{key: A_TOKEN, value: x}]\nobjects: [{apiVersion: v1, kind: Secret, stringData: {x: y}}]\nmore: \"kind: Secret\\nstringData: {x: y}\\n\"\nargs: [--token=x]\n",
+            "minioPassword: 12345678\nmaxPassword: abc\ntls: {key: x, cert: yes-1}\nauth: {users: [{m: x}], user: u1, root: {password: z}}\nvars: [{key: A_TOKEN, value: x}]\nobjects: [{apiVersion: v1, kind: Secret, stringData: {x: y}}]\nmore: \"kind: Secret\\nstringData: {x: y}\\n\"\nargs: [--token=x]\n",
         );
         super::values(&mut values);
         let expected = map(
-            "minioPassword: REDACTED\nmaxPassword: REDACTED\ntls: {key: REDACTED, cert: y}\nauth: {users: [{n: REDACTED}], user: REDACTED, root: {password: REDACTED}}\nvars: [{key: A_TOKEN, value: REDACTED}]\nobjects: [{apiVersion: v1, kind: Secret, stringData: {x: REDACTED}}]\nmore: \"kind: Secret\\nstringData:\\n  x: REDACTED\\n\"\nargs: [--token=REDACTED]\n",
+            "minioPassword: REDACTED\nmaxPassword: REDACTED\ntls: {key: REDACTED, cert: yes-1}\nauth: {users: [{m: REDACTED}], user: REDACTED, root: {password: REDACTED}}\nvars: [{key: A_TOKEN, value: REDACTED}]\nobjects: [{apiVersion: v1, kind: Secret, stringData: {x: REDACTED}}]\nmore: \"kind: Secret\\nstringData:\\n  x: REDACTED\\n\"\nargs: [--token=REDACTED]\n",
         );
         assert_eq!(values, expected);
     }
