@@ -106,7 +106,10 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
     }
     let cause = match std::error::Error::source(error) {
         None => first_line(error),
-        Some(source) => match source.downcast_ref::<std::num::ParseIntError>().map(|e| e.kind()) {
+        Some(source) => match source
+            .downcast_ref::<std::num::ParseIntError>()
+            .map(std::num::ParseIntError::kind)
+        {
             None => source.to_string(),
             Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
                 format!("strconv.ParseInt: parsing {quoted}: value out of range")
