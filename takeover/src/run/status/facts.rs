@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Facts, StatusError};
-use crate::gate::consented;
+use crate::gate::{consented, patch};
 use crate::plan::{Key, hash_leaves};
 use crate::rendered::manifest_objects;
 use crate::run::backup::{BackedUp, Backup, backups, hash_of};
@@ -416,11 +416,14 @@ async fn under_way(
             Some(live) => {
                 let nothing = BTreeSet::new();
                 let state = hash_leaves(&key, &consented(&live, &object.desired(), &nothing));
-                // Where ownership alone is written, both states are one.
+                let is_known = state == object.before || state == object.after;
+                // As a run decides it. Where ownership alone is written, both states are one.
+                let needs_nothing =
+                    object.keep || patch(&item.value, &live).is_ok_and(|patch| patch.is_none());
                 let is_owned = ownership::check(&live, RELEASE, NAMESPACE).is_ok();
-                if state == object.after && (is_owned || object.keep) {
+                if is_known && (needs_nothing || state == object.after && is_owned) {
                     found.written += 1;
-                } else if state == object.before || state == object.after {
+                } else if is_known {
                     found.waiting.push(title);
                 } else {
                     found.changed.push(title);
