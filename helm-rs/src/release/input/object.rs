@@ -280,8 +280,8 @@ fn looks_cut(value: &Value, text: &[u8]) -> bool {
         return is_core && !object.contains_key("name") && !object.contains_key("version");
     }
     // Where the kind stands first: in its own line, or before the name is complete.
-    let is_named = !name.is_empty()
-        && !(is_open && NAME_PREFIX.starts_with(&name) && text.ends_with(name.as_bytes()));
+    let is_half = is_open && NAME_PREFIX.starts_with(&name) && text.ends_with(name.as_bytes());
+    let is_named = !name.is_empty() && !is_half;
     let is_partly = |whole: &str| kind == whole || (is_open && whole.starts_with(&kind));
     let is_in_name = is_open
         && name.starts_with(NAME_PREFIX)

@@ -156,7 +156,7 @@ pub(super) fn hide_secret(object: &mut Map) {
 /// What a Secret holds, as it is written and decoded.
 pub(super) fn secret_texts(object: &Map) -> BTreeSet<BString> {
     let mut data = BTreeSet::new();
-    for (field, value) in object.iter() {
+    for (field, value) in object {
         if !is_head(field) {
             texts(value, &mut data);
         }
@@ -206,7 +206,9 @@ pub(super) fn data_of_secrets(manifest: &[u8]) -> BTreeSet<BString> {
 fn collect_secrets(value: &Value, is_item: bool, data: &mut BTreeSet<BString>) {
     match value {
         Value::Seq(items) => {
-            items.iter().for_each(|item| collect_secrets(item, is_item, data));
+            for item in items {
+                collect_secrets(item, is_item, data);
+            }
         }
         Value::Map(map) => {
             let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -243,12 +245,15 @@ pub(super) fn embedded(text: &BStr, depth: usize) -> Option<BString> {
             }
             match goyaml::from_yaml_exact(document, &limits) {
                 Ok(mut value @ (Value::Map(_) | Value::Seq(_))) => {
-                    let found = match &mut value {
-                        Value::Seq(items) => items.iter_mut().fold(false, |found, item| {
-                            hide_object(item, false, depth + 1) || found
-                        }),
-                        value => hide_object(value, false, depth + 1),
-                    };
+                    let mut found = false;
+                    match &mut value {
+                        Value::Seq(items) => {
+                            for item in items {
+                                found |= hide_object(item, false, depth + 1);
+                            }
+                        }
+                        value => found = hide_object(value, false, depth + 1),
+                    }
                     let yaml = || goyaml::to_yaml(&value).unwrap_or_else(|_| HIDDEN.to_owned());
                     found.then(|| yaml().into())
                 }

@@ -126,7 +126,9 @@ fn is_plain(description: &str) -> bool {
 
 fn collect_map(map: &Map, named: bool, texts: &mut Vec<String>) {
     if manifest::is_secret(map) {
-        manifest::secret_texts(map).iter().for_each(|text| add(text, texts));
+        for text in manifest::secret_texts(map) {
+            add(&text, texts);
+        }
     }
     let around = Around::of(map, named);
     for (key, value) in map {

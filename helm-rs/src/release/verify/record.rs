@@ -317,16 +317,13 @@ impl Audited {
             return;
         }
         let (identity, api_version) = question.interner.intern(identity, &object.api_version);
-        match places.get(&identity).and_then(|&place| self.objects.get_mut(place)) {
-            Some(known) => {
-                known.1 = api_version;
-                let message = format!("{title} is in the manifest twice");
-                self.add_of_object(Code::DuplicateObject, message);
-            }
-            None => {
-                places.insert(Arc::clone(&identity), self.objects.len());
-                self.objects.push((identity, api_version));
-            }
+        if let Some(known) = places.get(&identity).and_then(|&at| self.objects.get_mut(at)) {
+            known.1 = api_version;
+            let message = format!("{title} is in the manifest twice");
+            self.add_of_object(Code::DuplicateObject, message);
+        } else {
+            places.insert(Arc::clone(&identity), self.objects.len());
+            self.objects.push((identity, api_version));
         }
     }
 
