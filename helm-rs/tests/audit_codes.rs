@@ -489,11 +489,9 @@ fn the_page_lists_every_code() {
 /// Many releases with the same objects: what is said of each pair is bounded, and stable.
 #[test]
 fn claims_of_many_objects_are_told_in_short() {
-    let manifest: String = (0..300)
-        .map(|number| {
-            format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}}}\n")
-        })
-        .collect();
+    let object =
+        |number| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}}}\n");
+    let manifest = (0..300).map(object).collect::<Vec<_>>().concat();
     let question = Question::default();
     let audited = |name: &str, manifest: &str| {
         let json = serde_json::json!({

@@ -484,7 +484,7 @@ fn what_a_broken_object_may_be() {
         (list(&(item("b") + &item("a").replace("kind:", "kind\0:"))), true),
         (good("b") + "\n" + &good("a").replace(r#""kind":"#, r#""kind" "#), true),
         (good("b") + "\n" + &good("c").replace(r#""kind":"#, r#""kind" "#), false),
-        (good("b") + "\n" + &good("c").replace(r#""data":"#, r#"data:"#), false),
+        (good("b") + "\n" + &good("c").replace(r#""data":"#, "data:"), false),
         ("apiVersion: v1\nkind Secret\nmetadata:\n  x: {\n".to_owned(), false),
         ("apiVersion: v1\nkind Secret\ndata: {release: x}\n".to_owned(), true),
         ("apiVersion: v1\ndata:\n  rel".to_owned(), true),
