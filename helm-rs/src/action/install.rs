@@ -105,15 +105,17 @@ pub async fn install(
     let is_dry_run = release.dry_run != DryRun::No;
     let description = if is_dry_run { "Dry run complete" } else { "Initial install underway" };
     let record = draft.record(&Status::PendingInstall, description);
+    // All of it is in the record now, and will be in the objects.
+    let manifest = rendering.manifest;
+    drop((rendering.manifests, rendering.hooks, chart));
     let mut items = prepare::objects(
         &discovery,
-        &rendering.manifest,
+        &manifest,
         release,
         !release.disable_validation,
         "unable to build kubernetes objects from release manifest",
     )?;
-    // All of it is in the record and the objects now.
-    drop((rendering, chart));
+    drop(manifest);
     prepare::own(&mut items, &release.name, &release.namespace);
     let owner = (release.name.as_str(), release.namespace.as_str());
     let live = prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)

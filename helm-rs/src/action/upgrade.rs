@@ -101,11 +101,8 @@ pub async fn upgrade(
     )?;
     let Prepared { current: before, last, .. } = &prepared;
     let first_deployed = before.record.info()?.first_deployed;
-    let (before_revision, current) = (before.record.revision()?, {
-        let manifest = before.record.manifest()?;
-        let what = "unable to build kubernetes objects from current release manifest";
-        prepare::objects(&discovery, manifest.as_bytes(), release, false, what)
-    });
+    let before_revision = before.record.revision()?;
+    let manifest_before = before.record.manifest()?;
     let labels = merge_labels(last, &release.labels);
     // A record is a megabyte, and this one is needed again only at the end.
     let prepared = Prepared { current: Stored::default(), ..prepared };
@@ -128,12 +125,21 @@ pub async fn upgrade(
     };
     let record = draft.record(&Status::PendingUpgrade, description);
     let validate = !release.disable_validation;
-    let mut target = prepare::objects(&discovery, &rendering.manifest, release, validate, "")?;
-    // All of it is in the record and the objects now.
-    drop((rendering, chart));
+    // All of it is in the record now, and will be in the objects.
+    let manifest = rendering.manifest;
+    drop((rendering.manifests, rendering.hooks, chart));
+    let mut target = prepare::objects(&discovery, &manifest, release, validate, "")?;
+    drop(manifest);
 
     session.log(format!("performing update for {}", release.name));
-    let mut current = current?;
+    let mut current = prepare::objects(
+        &discovery,
+        manifest_before.as_bytes(),
+        release,
+        false,
+        "unable to build kubernetes objects from current release manifest",
+    )?;
+    drop(manifest_before);
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let live = conflicts(session, &current, &target, &prepared.namespace, release).await?;
     current.extend(

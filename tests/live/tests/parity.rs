@@ -200,6 +200,11 @@ async fn flags_and_faults() {
     run(&["upgrade", "fresh", &nulls]);
     run(&["upgrade", "-i", "fresh", &nulls]);
     run(&["install", "fresh", &nulls]);
+    for side in [&helm, &ichor] {
+        let mut kubectl = side.plane.kubectl().unwrap();
+        kubectl.args(["delete", "secret", "sh.helm.release.v1.fresh.v3"]);
+        plane::support::run(&mut kubectl).unwrap();
+    }
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
 }

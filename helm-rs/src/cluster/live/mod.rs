@@ -264,7 +264,9 @@ impl Cluster for Live {
         }
         let this = !options.uid.is_empty() || !options.resource_version.is_empty();
         let repeat = if this { Repeat::DeleteThis } else { Repeat::Delete };
-        let call = Call::new("DELETE", path::object(target))
+        // The body counts, but an audit log that knows none of it shows that nothing is deleted.
+        let query = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let call = Call::new("DELETE", write_query(&query).on(&path::object(target)))
             .about(target)
             .body("application/json", body.to_string())
             .repeat(repeat);
