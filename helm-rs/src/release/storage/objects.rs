@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::error::check_label_value;
 use super::{
     DecodeError, Driver, Entry, Head, Labels, StorageError, StorageReply, Stored, Write,
-    decode_record, encode_record, without_system,
+    decode_record, encode_record,
 };
 use crate::cluster::{
     Clock, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, Target,
@@ -186,11 +186,7 @@ impl Driver for ObjectDriver<'_> {
                     return Err(self.error(doing, error));
                 }
             };
-            let entry = self.entry_of(object);
-            let record = entry
-                .record
-                .map_err(|source| StorageError::Decode { key: key.to_owned(), source })?;
-            Ok(Stored { record, labels: without_system(entry.labels) })
+            self.entry_of(object).stored(key)
         })
     }
 
