@@ -113,7 +113,9 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
     let reading = arguments.source.list(context)?;
-    let complete = reading.check_inputs();
+    // Helm passes over records of a cluster that it cannot read.
+    let complete =
+        if arguments.source.is_live() { reading.check_inputs() } else { reading.check_whole() };
     let mut releases = reading.made;
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));

@@ -22,7 +22,7 @@ impl Failure {
         Self {
             hides: fault.hides.clone(),
             namespace: String::new(),
-            is_input: !matches!(fault.source, FaultKind::Object(_)),
+            is_input: !matches!(fault.source, FaultKind::Object(_) | FaultKind::Misplaced { .. }),
             text: error_chain(fault),
         }
     }
@@ -68,13 +68,8 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn of(record: &StoredRecord) -> Self {
-        let of_label = record.label("version").and_then(|version| version.parse().ok());
-        let of_name = || record.name.rsplit_once(".v")?.1.parse().ok();
-        let revision = of_label.or_else(of_name);
         Self {
-            hides: record
-                .release_name()
-                .map_or(Hidden::Any, |name| Hidden::Releases(vec![(name.to_owned(), revision)])),
+            hides: record.hides(),
             namespace: record.namespace.clone(),
             place: format!("{}: {}", record.place, record.title()),
         }
@@ -90,13 +85,12 @@ pub(super) struct Reading<T> {
 impl<T> Reading<T> {
     /// An error when a part of the input could not be read at all.
     pub(super) fn check_inputs(&self) -> Result<(), CommandError> {
-        match self.failures.iter().filter(|failure| failure.is_input).count() {
-            0 => Ok(()),
-            1 => Err(CommandError::new("a part of the input could not be read")),
-            parts => {
-                Err(CommandError::new(format_args!("{parts} parts of the input could not be read")))
-            }
-        }
+        unread(self.failures.iter().filter(|failure| failure.is_input).count())
+    }
+
+    /// An error when anything could not be read.
+    pub(super) fn check_whole(&self) -> Result<(), CommandError> {
+        unread(self.failures.len())
     }
 
     /// An error when a revision is there and cannot be read.
@@ -153,6 +147,16 @@ impl<T> Reading<T> {
             failure.what(name, otherwise),
             failure.text
         )))
+    }
+}
+
+fn unread(parts: usize) -> Result<(), CommandError> {
+    match parts {
+        0 => Ok(()),
+        1 => Err(CommandError::new("a part of the input could not be read")),
+        parts => {
+            Err(CommandError::new(format_args!("{parts} parts of the input could not be read")))
+        }
     }
 }
 

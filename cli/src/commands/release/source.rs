@@ -489,8 +489,7 @@ impl SourceFlags {
             return Err(invalid_name(name));
         }
         // The object's head tells which records need no decoding.
-        let wanted =
-            |record: &StoredRecord| record.release_name().is_none_or(|of_record| of_record == name);
+        let wanted = |record: &StoredRecord| record.may_be_of(name);
         let found = self.read(ask, context, wanted, |record, json| {
             let summary =
                 Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
@@ -498,8 +497,8 @@ impl SourceFlags {
                 empty if empty.is_empty() => summary.namespace.clone(),
                 namespace => namespace.clone(),
             };
-            // An object says whose record it is; a bare release can only say so itself.
-            let is_other = record.storage == Storage::Bare && summary.name != name;
+            // An object's labels say whose record it is, or the release itself.
+            let is_other = summary.name != name && record.release_name() != Some(name);
             if is_other || self.excludes(&namespace) {
                 return Ok(None);
             }

@@ -96,9 +96,7 @@ fn read(
 ) -> Result<Reading<Found>, CommandError> {
     let name = ask.name;
     // The object's head tells which records need no decoding.
-    let wanted = |record: &StoredRecord| {
-        name.is_none_or(|name| record.release_name().is_none_or(|of_record| of_record == name))
-    };
+    let wanted = |record: &StoredRecord| name.is_none_or(|name| record.may_be_of(name));
     let found = source.read(ask, context, wanted, |stored, json| {
         let summary = Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
         let namespace = match &stored.namespace {

@@ -35,18 +35,28 @@ impl Hidden {
         Self::Releases(found)
     }
 
-    /// Told by an object's head: its name, else its labels.
+    /// Told by an object's head: its name and its labels. Where they contradict each other it may
+    /// be what either says.
     pub(super) fn of_object(name: &str, labels: &[(String, String)]) -> Self {
         let label = |key: &str| labels.iter().find(|(of, _)| of == key).map(|(_, value)| value);
-        let by_name = name.strip_prefix(NAME_PREFIX).and_then(|name| {
-            let (name, revision) = name.rsplit_once(".v")?;
-            Some((name.to_owned(), revision.parse().ok()))
-        });
-        let by_label = || {
-            let revision = label("version").and_then(|version| version.parse().ok());
-            Some((label("name")?.clone(), revision))
-        };
-        by_name.or_else(by_label).map_or(Self::Any, |named| Self::Releases(vec![named]))
+        let by_name = name.strip_prefix(NAME_PREFIX).and_then(|name| name.rsplit_once(".v"));
+        let names = [label("name").map(String::as_str), by_name.map(|(name, _)| name)];
+        let revisions = [
+            label("version").and_then(|version| version.parse().ok()),
+            by_name.and_then(|(_, revision)| revision.parse().ok()),
+        ];
+        let mut found = Vec::new();
+        for name in names.into_iter().flatten() {
+            for revision in revisions.into_iter().flatten() {
+                found.push((name.to_owned(), Some(revision)));
+            }
+            if revisions == [None, None] {
+                found.push((name.to_owned(), None));
+            }
+        }
+        found.sort();
+        found.dedup();
+        if found.is_empty() { Self::Any } else { Self::Releases(found) }
     }
 
     /// Whether a record of a release may be missing whose revision fits; where it is not known it

@@ -106,6 +106,9 @@ pub enum ObjectError {
         /// What it says instead.
         kind: String,
     },
+    /// Something that says neither what it is nor its name, with parts of a record in it.
+    #[error("holds parts of a release record, and does not say what it is or its name")]
+    Part,
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
     NoRelease {
@@ -134,6 +137,17 @@ impl StoredRecord {
             let name = self.name.strip_prefix(NAME_PREFIX)?;
             name.rsplit_once(".v").map(|(name, _)| name)
         })
+    }
+
+    /// Whether this may be a record of a release, by what its object says: labels and name can
+    /// contradict each other, and nobody knows which of them is right before it is decoded.
+    pub fn may_be_of(&self, release: &str) -> bool {
+        self.hides().may_be(release, |_| true)
+    }
+
+    /// Whose record is lost when this one cannot be decoded.
+    pub fn hides(&self) -> Hidden {
+        Hidden::of_object(&self.name, &self.labels)
     }
 
     /// Kind and name, for messages.
@@ -211,8 +225,13 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
                 return sink(fail(ObjectError::TooMany { limit: limits.values }));
             }
             let limits = Limits { max_nodes: limits.values, ..Limits::default() };
-            parse(&text, release_scalar(&text, form), |text| goyaml::from_yaml(text, &limits))
-                .map_err(Into::into)
+            parse(&text, release_scalar(&text, form), |text| {
+                // Other objects may be written as loosely as Kubernetes' own decoders allow.
+                let is_loose = !mentions_record(text);
+                let read = if is_loose { goyaml::from_yaml } else { goyaml::from_yaml_only };
+                read(text, &limits)
+            })
+            .map_err(Into::into)
         }
     };
     let value = match value {
@@ -224,7 +243,12 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     {
         return sink(Err(Fault::cut(&place, Some(line))));
     }
-    let Value::Map(mut object) = value else { return sink(Ok(None)) };
+    let mut object = match value {
+        Value::Map(object) => object,
+        // The items of a list without the list.
+        Value::Seq(items) => return items_of(&place, None, items, sink),
+        _ => return sink(Ok(None)),
+    };
     let kind = string(object.get("kind"));
     if kind.is_empty() && is_release(&object) && form == Form::Json {
         return sink(Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) })));
@@ -232,21 +256,51 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     if kind.ends_with("List")
         && let Some(Value::Seq(items)) = object.remove("items")
     {
-        let list_of = Storage::of_list(kind.as_bytes());
-        for (index, item) in items.into_iter().enumerate() {
-            let Value::Map(item) = item else {
-                sink(Ok(None));
-                continue;
-            };
-            let kind = string(item.get("kind"));
-            let place = format!("{place} item {}", index + 1);
-            let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
-            sink(object_of(place, storage, item));
-        }
-        return;
+        return items_of(&place, Storage::of_list(kind.as_bytes()), items, sink);
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
-    sink(object_of(place, storage, object));
+    // What does not say what or whose it is, is a list of nothing, or has fields that its kind
+    // does not have, may be a part of a record.
+    let is_odd = kind.is_empty()
+        || kind.ends_with("List")
+        || name_of(&object).is_none_or(str::is_empty)
+        || (storage.is_some() && object.keys().any(|key| !FIELDS.iter().any(|field| key == field)));
+    match object_of(place.clone(), storage, object) {
+        Ok(None) if is_odd && mentions_record(&text) => sink(fail(ObjectError::Part)),
+        answer => sink(answer),
+    }
+}
+
+/// Reads the items of a list that is in memory as a whole.
+fn items_of(
+    place: &str,
+    list_of: Option<Storage>,
+    items: Vec<Value>,
+    sink: &mut dyn FnMut(Answer),
+) {
+    for (index, item) in items.into_iter().enumerate() {
+        let Value::Map(item) = item else {
+            sink(Ok(None));
+            continue;
+        };
+        let place = format!("{place} item {}", index + 1);
+        let kind = string(item.get("kind"));
+        let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
+        let is_part = has_release(&item) && name_of(&item).is_none_or(str::is_empty);
+        match object_of(place.clone(), storage, item) {
+            Ok(None) if is_part => sink(Err(Fault::new(&place, ObjectError::Part.into()))),
+            answer => sink(answer),
+        }
+    }
+}
+
+/// The fields of Secrets and `ConfigMap`s.
+const FIELDS: [&str; 8] =
+    ["apiVersion", "kind", "metadata", "data", "binaryData", "stringData", "immutable", "type"];
+
+fn name_of(object: &Map) -> Option<&str> {
+    let name = object.get("metadata").and_then(Value::as_map)?.get("name")?.as_str()?;
+    name.to_str().ok()
 }
 
 /// Whether the last object of a YAML stream lacks what a record has, as if the stream had been cut
@@ -416,6 +470,15 @@ fn labels(metadata: Option<&Map>) -> Vec<(String, String)> {
         .map(|(key, value)| (key.to_string(), string(Some(value))))
         .collect()
 }
+
+/// Whether a text has something in it that records say of themselves.
+pub(super) fn mentions_record(text: &[u8]) -> bool {
+    [NAME_PREFIX, SECRET_TYPE].iter().any(|word| text.contains_str(word))
+        || PAYLOADS.iter().any(|start| text.contains_str(format!("release: {start}")))
+}
+
+/// What gzip is in base64, and that in base64 again.
+const PAYLOADS: [&str; 2] = ["H4sI", "SDRzS"];
 
 /// Whether an object is meant to be a record: by name, type or owner.
 fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {

@@ -41,6 +41,12 @@ pub enum FaultKind {
         /// The file's last line, where lines were counted.
         line: Option<usize>,
     },
+    /// A line that can be no part of the list's item that it stands in, or of the list.
+    #[error("line {line} cannot stand where it does: its indentation is damaged")]
+    Misplaced {
+        /// The line in its file, from 1.
+        line: usize,
+    },
     /// Neither an object nor the end.
     #[error("unexpected byte 0x{byte:02x} where an object should begin")]
     Unexpected {

@@ -1,12 +1,15 @@
 //! YAML streams cut into objects: documents, and the items of a `List` as `kubectl` writes it.
 //!
 //! Only indentation is looked at, so a list must be in block layout to be cut up; in any other
-//! layout it is one object, and counted as no record.
+//! layout it is one object. A line that cannot stand where it does makes its item a fault, and the
+//! next item is read again; so is what stands outside of all items and looks like a record.
 
 use std::io::{BufRead, Read};
 
+use super::object::mentions_record;
+use super::scan::FaultKind;
 use super::sniff::Sink;
-use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
+use super::{Chunk, End, Fault, Form, Hidden, InputLimits, Piece, Storage};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -14,8 +17,8 @@ enum State {
     Document,
     /// After `items:`; the indentation of its dashes, once there is one.
     Items(Option<usize>),
-    /// After the items of a list.
-    Tail,
+    /// After the items of a list, whose dashes had this indentation.
+    Tail(Option<usize>),
 }
 
 struct Splitter<'a> {
@@ -24,9 +27,14 @@ struct Splitter<'a> {
     state: State,
     text: Vec<u8>,
     overflow: bool,
+    /// The first line that cannot be part of the item in `text`, and is.
+    misplaced: Option<usize>,
     count: usize,
     /// The number of the line being read.
     line: usize,
+    /// What the list says behind its items, and the number of its first line.
+    tail: Vec<u8>,
+    tail_line: usize,
     /// The document has an API version, and said what kind it is, outside of items.
     has_version: bool,
     has_kind: bool,
@@ -49,8 +57,7 @@ struct Item {
 impl Item {
     /// Looks at a line whose dash is a blank already.
     fn line(&mut self, line: &[u8]) {
-        let indent = line.iter().take_while(|&&byte| byte == b' ').count();
-        let rest = line.get(indent..).unwrap_or_default();
+        let (indent, rest) = indented(line);
         if matches!(rest.first(), None | Some(b'\n' | b'\r' | b'#')) {
             return;
         }
@@ -74,8 +81,11 @@ pub(super) fn split(
         state,
         text: Vec::new(),
         overflow: false,
+        misplaced: None,
         count: 0,
         line: 0,
+        tail: Vec::new(),
+        tail_line: 0,
         has_version: false,
         has_kind: false,
         list_of: None,
@@ -121,38 +131,29 @@ impl Splitter<'_> {
             self.list_of = Storage::of_list(kind.trim_ascii());
         }
         if self.state == State::Document && line.trim_ascii_end() == b"items:" {
-            self.text.clear();
+            let head = std::mem::take(&mut self.text);
+            let go_on = self.outside(&head, self.line, sink);
             self.overflow = false;
             self.state = State::Items(None);
-            return true;
+            return go_on;
         }
         match self.state {
             State::Document => self.push(line),
-            State::Tail => {}
+            State::Tail(dash) => return self.tail_line(line, dash, sink),
             State::Items(dash) => return self.item_line(line, dash, sink),
         }
         true
     }
 
     fn item_line(&mut self, line: &[u8], dash: Option<usize>, sink: &mut Sink<'_>) -> bool {
-        let indent = line.iter().take_while(|&&byte| byte == b' ').count();
-        let rest = line.get(indent..).unwrap_or_default();
-        if rest.trim_ascii().is_empty() || (dash.is_none() && rest.starts_with(b"#")) {
+        let (indent, rest) = indented(line);
+        if matches!(rest.trim_ascii(), [] | [b'#', ..]) {
             self.push(line);
             return true;
         }
-        let opens = rest.starts_with(b"- ") || rest.trim_ascii_end() == b"-";
-        if opens && dash.is_none_or(|dash| dash == indent) {
+        if is_entry(rest) && dash.is_none_or(|dash| dash == indent) {
             let go_on = self.flush(End::Told, sink);
-            self.state = State::Items(Some(indent));
-            // The dash becomes a blank, so that the item is a document with its old columns.
-            let mut text = line.to_vec();
-            if let Some(dash) = text.get_mut(indent) {
-                *dash = b' ';
-            }
-            self.item = Item::default();
-            self.item.line(&text);
-            self.push(&text);
+            self.open(line, indent);
             return go_on;
         }
         if dash.is_some_and(|dash| indent > dash) {
@@ -160,9 +161,62 @@ impl Splitter<'_> {
             self.push(line);
             return true;
         }
+        if !is_key(line) {
+            self.misplaced.get_or_insert(self.line);
+            self.push(line);
+            return true;
+        }
         let go_on = self.flush(End::Told, sink);
-        self.state = State::Tail;
-        go_on
+        self.state = State::Tail(dash);
+        self.tail_line = self.line;
+        go_on && self.push_tail(line, sink)
+    }
+
+    /// Begins an item, on the line of its dash.
+    fn open(&mut self, line: &[u8], indent: usize) {
+        self.state = State::Items(Some(indent));
+        // The dash becomes a blank, so that the item is a document with its old columns.
+        let mut text = line.to_vec();
+        if let Some(dash) = text.get_mut(indent) {
+            *dash = b' ';
+        }
+        self.item = Item::default();
+        self.item.line(&text);
+        self.push(&text);
+    }
+
+    /// A line behind the items. Where it is an item again, what stood between was misplaced.
+    fn tail_line(&mut self, line: &[u8], dash: Option<usize>, sink: &mut Sink<'_>) -> bool {
+        let (indent, rest) = indented(line);
+        if is_entry(rest) && dash.is_none_or(|dash| dash == indent) {
+            let go_on = self.end_tail(sink);
+            self.open(line, indent);
+            return go_on;
+        }
+        self.push_tail(line, sink)
+    }
+
+    fn push_tail(&mut self, line: &[u8], sink: &mut Sink<'_>) -> bool {
+        self.tail.extend_from_slice(line);
+        // Kubectl writes three lines; what is too much for one object is told in parts.
+        self.tail.len() <= self.limits.object || self.end_tail(sink)
+    }
+
+    fn end_tail(&mut self, sink: &mut Sink<'_>) -> bool {
+        let line = std::mem::replace(&mut self.tail_line, self.line);
+        let tail = std::mem::take(&mut self.tail);
+        self.outside(&tail, line, sink)
+    }
+
+    /// What stands in a list and outside of its items is no record, unless an edit moved it there.
+    fn outside(&mut self, text: &[u8], line: usize, sink: &mut Sink<'_>) -> bool {
+        if !mentions_record(text) {
+            return true;
+        }
+        self.count += 1;
+        let place = format!("{} object {}", self.place, self.count);
+        let hides = Hidden::of_text(text, true);
+        sink(Piece::Fault(Fault::new(&place, FaultKind::Misplaced { line }).hiding(hides)))
     }
 
     /// At the end of a document, which may be the end of the stream.
@@ -188,7 +242,7 @@ impl Splitter<'_> {
         } else {
             self.flush(end, sink)
         };
-        let go_on = go_on && self.hand_on(sink);
+        let go_on = go_on && self.end_tail(sink) && self.hand_on(sink);
         self.state = State::Document;
         (self.has_version, self.has_kind) = (false, false);
         (self.list_of, self.item) = (None, Item::default());
@@ -227,13 +281,19 @@ impl Splitter<'_> {
         let is_blank = self.is_blank();
         let text = std::mem::take(&mut self.text);
         let overflow = std::mem::take(&mut self.overflow);
-        if !overflow && (is_blank || self.state == State::Tail) {
+        let misplaced = self.misplaced.take();
+        if !overflow && (is_blank || matches!(self.state, State::Tail(_))) {
             return true;
         }
         self.count += 1;
         let place = format!("{} object {}", self.place, self.count);
         if overflow {
             return sink(Piece::Fault(Fault::too_large(&place, self.limits)));
+        }
+        if let Some(line) = misplaced {
+            let hides = Hidden::of_text(&text, true);
+            let fault = Fault::new(&place, FaultKind::Misplaced { line });
+            return sink(Piece::Fault(fault.hiding(hides)));
         }
         let is_item = matches!(self.state, State::Items(_));
         let list_of = self.list_of.filter(|_| is_item);
@@ -246,6 +306,27 @@ impl Splitter<'_> {
         }
         sink(Piece::Chunk(chunk))
     }
+}
+
+/// A line's indentation in blanks, and the rest of it.
+fn indented(line: &[u8]) -> (usize, &[u8]) {
+    let indent = line.iter().take_while(|&&byte| byte == b' ').count();
+    (indent, line.get(indent..).unwrap_or_default())
+}
+
+/// Whether a line, without its indentation, begins an entry of a sequence.
+fn is_entry(rest: &[u8]) -> bool {
+    rest.starts_with(b"- ") || rest.trim_ascii_end() == b"-"
+}
+
+/// Whether a line is a key of the outermost mapping, in the forms that people and programs write.
+fn is_key(line: &[u8]) -> bool {
+    let quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || quote(byte) || b"_-./".contains(byte);
+    let end = line.iter().position(|byte| !is_sign(byte)).unwrap_or(line.len());
+    let rest = line.get(end..).and_then(|rest| rest.strip_prefix(b":"));
+    let starts = line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || quote(byte));
+    starts && rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }
 
 /// Whether a line is a document marker: three signs, then a blank or nothing.

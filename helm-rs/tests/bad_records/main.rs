@@ -2,6 +2,8 @@
 //! the same dump are still there, and nothing panics.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
+mod edits;
+
 use std::io::{Cursor, Write as _};
 
 use base64::Engine as _;
