@@ -258,6 +258,12 @@ pub(super) fn embedded(text: &BStr, depth: usize) -> Option<BString> {
                     let yaml = || goyaml::to_yaml(&value).unwrap_or_else(|_| HIDDEN.to_owned());
                     found.then(|| yaml().into())
                 }
+                // A text that is quoted once more; prose is its own text.
+                Ok(Value::String(inner)) if inner != document.trim() => {
+                    embedded(inner.as_bstr(), depth + 1).map(|_| BString::from(HIDDEN))
+                }
+                // JSON in a script or a log.
+                _ if says_secret_in_json(document) => Some(BString::from(HIDDEN)),
                 // A template of a Secret, or a broken one; prose may name the kind in a line.
                 _ => document
                     .lines()
@@ -287,6 +293,18 @@ fn says_secret(text: &[u8]) -> bool {
         let word = rest.get(..6).unwrap_or_default();
         word.eq_ignore_ascii_case(b"secret")
     })
+}
+
+/// Whether a text has the kind and the data of a Secret in it as JSON writes them, escaped or not.
+fn says_secret_in_json(text: &[u8]) -> bool {
+    let is_key = |word: &str| {
+        text.find_iter(word).any(|at| {
+            let rest = text.get(at + word.len()..).unwrap_or_default();
+            let rest = rest.trim_start_with(|c| c == '\\');
+            rest.strip_prefix(b"\"").is_some_and(|rest| rest.trim_start().starts_with(b":"))
+        })
+    };
+    is_key("kind") && (is_key("data") || is_key("stringData"))
 }
 
 fn is_kind_line(line: &[u8]) -> bool {
@@ -406,6 +424,10 @@ mod tests {
             "# pw: LEAK\nkind: Secret\n# LEAK\ndata: {x: LEAK} # LEAK\n",
             "kind: ConfigMap\ndata:\n  x: |\n    -----BEGIN PRIVATE KEY-----\n    LEAK\n",
             "kind: ConfigMap\ndata: {x: 'a postgres://u:LEAK@h/x'}\n",
+            // JSON in a text, quoted once and twice, and in a script.
+            "kind: ConfigMap\ndata:\n  x: \"\\\"{\\\\\\\"kind\\\\\\\": \\\\\\\"Secret\\\\\\\", \\\\\\\"stringData\\\\\\\": {\\\\\\\"x\\\\\\\": \\\\\\\"LEAK\\\\\\\"}}\\\"\"\n",
+            "kind: ConfigMap\ndata:\n  x: \"\\\"\\\\\\\"{\\\\\\\\\\\\\\\"kind\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"Secret\\\\\\\\\\\\\\\", \\\\\\\\\\\\\\\"stringData\\\\\\\\\\\\\\\": {\\\\\\\\\\\\\\\"x\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"LEAK\\\\\\\\\\\\\\\"}}\\\\\\\"\\\"\"\n",
+            "kind: ConfigMap\ndata:\n  x: \"curl -d '{\\\"kind\\\": \\\"Secret\\\", \\\"stringData\\\": {\\\"x\\\": \\\"LEAK\\\"}}' http://x\\n\"\n",
             "kind: Pod\nspec: {containers: [{env: [{name: DB_PASSWORD, value: LEAK}]}]}\n",
             "kind: Pod\nspec: {args: [--token=LEAK, 'Authorization: Bearer LEAK']}\n",
             "kind: Object\nspec: {manifest: {apiVersion: v1, kind: Secret, stringData: {x: LEAK}}}\n",
