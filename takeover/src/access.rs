@@ -1,30 +1,38 @@
 //! Which rights are missing to look at an installation: for whoever was refused at one request and
 //! wants to know all of them at once.
 
-use cilium::pinned::RECORD_NAMESPACE;
-use helm_rs::action::rights::Right;
 use helm_rs::cluster::Cluster;
 
 use crate::plan::rights::check_first;
-use crate::plan::{Missing, Need, Needs, Part};
-use crate::run::lock::LEASE;
+use crate::plan::{Missing, Needs};
+use crate::survey::{cli_right, hidden};
+
+/// What somebody looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Where a takeover stands.
+    Status,
+    /// What a takeover would do.
+    Plan {
+        /// The operator says what the values are.
+        values_given: bool,
+    },
+}
 
 /// The rights that this identity lacks to see what runs and where a takeover stands. Empty too when
 /// the server does not tell.
-pub async fn missing_to_look(cluster: &dyn Cluster) -> Vec<Missing> {
+pub async fn missing_to_look(cluster: &dyn Cluster, purpose: Purpose) -> Vec<Missing> {
+    check_first(cluster, needs_to_look(cluster, purpose).await).await.missing
+}
+
+/// What it takes to look, as far as that can be told by one who may not read everything.
+pub(crate) async fn needs_to_look(cluster: &dyn Cluster, purpose: Purpose) -> Needs {
     let mut needs = Needs::default();
     needs.reading();
-    let group = "coordination.k8s.io";
-    for right in [
-        Right::named("get", group, "leases", RECORD_NAMESPACE, LEASE),
-        Right::any("get", "", "secrets", RECORD_NAMESPACE),
-        Right::any("list", "", "secrets", RECORD_NAMESPACE),
-    ] {
-        needs.list.push(Need {
-            alternatives: vec![vec![right]],
-            needed_for: "ichor's records, plan, backups and lock".to_owned(),
-            part: Part::Installation,
-        });
+    needs.seeing_own();
+    if let Purpose::Plan { values_given } = purpose {
+        let rights = hidden(cluster).await;
+        needs.looking(rights.iter().filter(|right| !values_given || **right != cli_right()));
     }
-    check_first(cluster, needs).await.missing
+    needs
 }

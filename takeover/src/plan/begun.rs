@@ -15,8 +15,8 @@ use helm_rs::error_chain;
 use helm_rs::release::{CodecLimits, Record, Status, decode};
 use serde_json::{Value, json};
 
-use super::Refusal;
 use super::make::refusal;
+use super::{RecordAbout, Refusal};
 use crate::run::own::{damaged, revision_of};
 use crate::run::stored::{StoredError, StoredPlan};
 use crate::survey::{Survey, SurveyError, failed, records_of_release, text};
@@ -100,6 +100,11 @@ fn contents(record: &Record) -> Result<(Status, Map), String> {
 }
 
 impl Begun {
+    /// The foreign records that it retires at its end.
+    pub(super) fn records(&self) -> &[RecordAbout] {
+        self.stored.as_ref().map_or(&[], |stored| &stored.plan.records)
+    }
+
     /// As the end of a sentence about where Cilium comes from.
     pub(super) fn tell(&self) -> String {
         format!(

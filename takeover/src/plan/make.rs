@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
-use cilium::provenance::{self, Source as Origin};
+use cilium::provenance::Source as Origin;
 use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
@@ -28,14 +28,15 @@ use super::room;
 use super::state::{State, read_live, show, state};
 use super::{
     Action, ChartAbout, Computed, DryRuns, Key, KubePrism, ObjectAbout, Outcome, Plan, Refusal,
-    SCHEMA_VERSION, digest, hash_leaves, kube_prism,
+    SCHEMA_VERSION, digest, hash_leaves, kube_prism, unseen,
 };
+use crate::access::{Purpose, needs_to_look};
 use crate::gate::{self, Desired};
 use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
-use crate::survey::{Survey, SurveyError, builtin, read, survey, text};
+use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
 /// Requests under way at once.
 pub(super) const CONCURRENCY: usize = 16;
@@ -137,7 +138,7 @@ pub enum PlanError {
 }
 
 /// An error as the rights that are missing, when that is what it comes of.
-async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
+pub(super) async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
     let rights = rights::check_first(&*request.cluster, needs).await;
     if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
 }
@@ -156,8 +157,8 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let mut survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
-            let mut needs = Needs::default();
-            needs.reading();
+            let purpose = Purpose::Plan { values_given: request.values.is_some() };
+            let needs = needs_to_look(&*request.cluster, purpose).await;
             return Err(told(request, needs, error.into()).await);
         }
     };
@@ -190,12 +191,12 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     };
     let checked = preconditions(request, &survey, begun.as_deref(), &mut plan);
     let mut recovered = None;
-    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
-        && !checked.installs
-        && leaves_no_values(request, &checked.provenance)
-    {
-        let is_upgrade = checked.step != Step::Same;
-        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty()) {
+        unseen::check(request, &survey, &checked.provenance, begun.as_deref()).await?;
+        if !checked.installs && leaves_no_values(request, &checked.provenance) {
+            let is_upgrade = checked.step != Step::Same;
+            recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+        }
     }
     let values = recovered.as_ref().map(|(values, _)| values.clone());
     let settled = checked
@@ -256,6 +257,7 @@ async fn gated(
             let mut needs = Needs::default();
             let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
             needs.read(rights, "the chart's objects");
+            needs.new_namespaces = new_namespaces(request, &rendered.objects).await;
             return Err(told(request, needs, error).await);
         }
     };
@@ -332,7 +334,9 @@ async fn gated(
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
-    let needs = needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    let mut needs =
+        needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    needs.looking(&settled.looking);
     drop(written);
     rendered.keep(&kept);
     room::records(&mut plan, &survey, &settled, &rendered);
@@ -394,10 +398,6 @@ async fn needs(
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
     let own = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
     needs.own(!matches!(own, Ok(None)));
-    let is_cli = |secret: &Value| text(secret, "/metadata/name") == provenance::CLI_SECRET;
-    if plan.records.is_empty() && survey.secrets.iter().any(is_cli) {
-        needs.cli();
-    }
     needs.records(&plan.records);
     if survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
         needs.inventory();
@@ -409,6 +409,18 @@ async fn needs(
     needs.waiting(written, &restarts);
     needs.objects(cluster, &survey.discovery, written).await;
     needs
+}
+
+/// Namespaces of the chart that are not there yet, so that no Role can lie in them.
+async fn new_namespaces(request: &Request<'_>, objects: &[RenderedObject]) -> BTreeSet<String> {
+    let mut new = BTreeSet::new();
+    for object in objects.iter().filter(|object| object.item.kind().kind == "Namespace") {
+        let target = &object.item.target;
+        if request.cluster.get(target).await.is_err_and(|error| error.is_not_found()) {
+            new.insert(target.name.clone());
+        }
+    }
+    new
 }
 
 /// What Talos' inventory lists. It decides nothing, so that a failure is only told.

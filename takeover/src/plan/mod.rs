@@ -19,6 +19,7 @@ pub(crate) mod rights;
 mod room;
 mod state;
 mod text;
+mod unseen;
 
 use cilium::object::ObjectRef;
 use serde::{Deserialize, Serialize};

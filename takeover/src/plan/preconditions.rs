@@ -7,14 +7,15 @@ use cilium::provenance::{self, Evidence, Provenance, Source as Origin};
 use cilium::values;
 use cilium::version::{self, Step};
 use goyaml::Map;
+use helm_rs::action::rights::Right;
 use helm_rs::error_chain;
 use serde_json::Value;
 
 use super::begun::Begun;
 use super::make::{Request, refusal};
 use super::origin::{records, tell, user_values};
-use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal};
-use crate::survey::Survey;
+use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal, unseen};
+use crate::survey::{Survey, cli_right};
 
 /// What the preconditions found.
 pub(super) struct Checked {
@@ -31,6 +32,8 @@ pub(super) struct Settled {
     pub(super) user: Map,
     pub(super) effective: Map,
     pub(super) step: Step,
+    /// What it takes to know that there is nothing but what was found.
+    pub(super) looking: Vec<Right>,
 }
 
 /// Everything that is checked before the chart is rendered. All that is wrong is told at once.
@@ -200,6 +203,11 @@ pub(super) fn settle(
     plan: &mut Plan,
 ) -> Option<Settled> {
     let Checked { provenance, facts, step, installs } = checked;
+    let mut looking = unseen::looking(request, &provenance, begun);
+    if recovered.is_some() {
+        // Whoever carries it out gets these values along, and does not look for others.
+        looking.retain(|right| *right != cli_right());
+    }
     let user = match begun {
         Some(begun) => {
             "ichor's own record of the takeover that was begun".clone_into(&mut plan.values.source);
@@ -241,7 +249,7 @@ pub(super) fn settle(
     if matches!(provenance.source, Origin::Own) {
         plan.outcome = own_outcome(&provenance);
     }
-    Some(Settled { provenance, user, effective: effective.values, step })
+    Some(Settled { provenance, user, effective: effective.values, step, looking })
 }
 
 /// What is left to do when there are only ichor's own records.

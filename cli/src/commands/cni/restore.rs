@@ -2,6 +2,7 @@
 
 use clap::Args;
 use helm_rs::error_chain;
+use takeover::access::Purpose;
 use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
 
 use super::ask::confirm;
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let cluster = &arguments.cluster;
     let plan = session(cluster, context, async |session| plan_restore(&*session.cluster).await)?;
-    let plan = plan.map_err(|error| reading_error(&error, cluster, context))?;
+    let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, cluster, context))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
         return Ok(Exit::No);

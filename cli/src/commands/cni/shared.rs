@@ -12,6 +12,7 @@ use goyaml::{Limits, Map};
 use helm_rs::action::Session;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
+use takeover::access::Purpose;
 use takeover::plan::{
     DryRuns, KubePrism, Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text,
 };
@@ -190,7 +191,7 @@ impl PlanFlags {
             left_over(&*session.cluster, session.clock).await
         })?;
         found.map_err(|error| {
-            let mut told = reading_error(&error, &self.cluster, context);
+            let mut told = reading_error(&error, self.purpose(), &self.cluster, context);
             if error.is_refusal() {
                 told.exit = Exit::No;
             }
@@ -255,6 +256,10 @@ impl PlanFlags {
             .map_err(|error| fail(error_chain(&error)))
     }
 
+    const fn purpose(&self) -> Purpose {
+        Purpose::Plan { values_given: self.cilium_values.is_some() }
+    }
+
     /// A plan's error as the command's: rights that are missing for reading are a refusal.
     fn plan_error(&self, error: &PlanError, context: &mut Context<'_>) -> CommandError {
         if matches!(error, PlanError::Rights(_)) {
@@ -263,7 +268,7 @@ impl PlanFlags {
                 "have the rules granted, or name another identity (--kubeconfig, --context)",
             );
         }
-        reading_error(error, &self.cluster, context)
+        reading_error(error, self.purpose(), &self.cluster, context)
     }
 
     fn request<'a>(&self, work: &'a Work, session: &Session<'a>) -> Request<'a> {

@@ -3,6 +3,7 @@
 use clap::Args;
 use goyaml::{Limits, Value};
 use serde_json::json;
+use takeover::access::Purpose;
 use takeover::plan::{Figures, Plan};
 use takeover::run::status::{RecordState, State, Status, status};
 
@@ -42,7 +43,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     let Arguments { output, cluster } = arguments;
     let found =
         session(&cluster, context, async |session| status(&*session.cluster, session.clock).await)?;
-    let status = found.map_err(|error| reading_error(&error, &cluster, context))?;
+    let status =
+        found.map_err(|error| reading_error(&error, Purpose::Status, &cluster, context))?;
     // Where a takeover stands is told even when nothing can be planned.
     let flags = PlanFlags::of(cluster);
     let plan = flags.work(context).and_then(|work| flags.plan(&work, context));

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use helm_rs::cluster::{ClusterError, ErrorKind};
 use helm_rs::error_chain;
-use takeover::access::missing_to_look;
+use takeover::access::{Purpose, missing_to_look};
 
 use super::shared::session;
 use crate::commands::Context;
@@ -20,6 +20,7 @@ const NAMED: usize = 12;
 /// all that are missing to look are named then.
 pub(crate) fn reading_error(
     error: &(dyn Error + 'static),
+    purpose: Purpose,
     cluster: &ClusterFlags,
     context: &mut Context<'_>,
 ) -> CommandError {
@@ -27,8 +28,9 @@ pub(crate) fn reading_error(
     if told.exit != Exit::No {
         return told;
     }
-    let missing =
-        session(cluster, context, async |session| missing_to_look(&*session.cluster).await);
+    let missing = session(cluster, context, async |session| {
+        missing_to_look(&*session.cluster, purpose).await
+    });
     let missing: Vec<String> =
         missing.unwrap_or_default().iter().map(ToString::to_string).collect();
     if !missing.is_empty() {

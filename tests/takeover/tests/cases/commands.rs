@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use takeover_tests::process::{command, told};
-use takeover_tests::{Bed, installed};
+use takeover_tests::{Bed, installed, values_path};
 
 /// Runs the program; its exit code and all that it printed.
 fn ichor(kubeconfig: &Path, arguments: &[&str]) -> (i32, String) {
@@ -51,6 +51,24 @@ async fn commands_say_what_is_missing() {
         assert!(names.iter().any(|right| text.contains(right)), "{arguments:?}: {text}");
         assert!(!text.contains("query: failed to query"), "{arguments:?}: {text}");
     }
+    // All that is missing to look is told at once, what tells where Cilium comes from included.
+    let (_, told) = ichor(&viewer, &["cni", "plan"]);
+    for right in [
+        "list nodes (",
+        "get leases.coordination.k8s.io ichor-cni in namespace ichor-system (",
+        "get secrets in namespace ichor-system (",
+        "list secrets in namespace ichor-system (",
+        "list secrets in namespace kube-system (finding the foreign records)",
+        "get secrets cilium-cli-helm-values in namespace kube-system (the Cilium CLI's values)",
+    ] {
+        assert!(told.contains(right), "{right}: {told}");
+    }
+    // ConfigMaps it may list, and with values of the operator's own nobody looks for others.
+    assert!(!told.contains("configmaps"), "{told}");
+    let file = values_path("01");
+    let (_, told) = ichor(&viewer, &["cni", "plan", "--cilium-values", &file]);
+    assert!(told.contains("list secrets in namespace kube-system ("), "{told}");
+    assert!(!told.contains("cilium-cli-helm-values"), "{told}");
     // What the command says is missing is all that is missing to look.
     let rule = |file: &str, name: &str, rest: &[&str]| {
         let kind = if rest.contains(&"-n") { "role" } else { "clusterrole" };
@@ -75,8 +93,17 @@ async fn commands_say_what_is_missing() {
     }
     let (code, text) = ichor(&viewer, &["cni", "status"]);
     println!("{text}");
-    // The release's record lies where it may not look: Cilium seems to have none.
-    assert!(text.contains("state: not begun") && text.contains("may not"), "{code}: {text}");
+    assert!(text.contains("state: not begun"), "{code}: {text}");
+    // The release's record lies where it may not look: it is not taken for missing.
+    for arguments in
+        [&["cni", "status"][..], &["cni", "plan"], &["adopt", "--cilium-only", "--plan"]]
+    {
+        let (code, text) = ichor(&viewer, arguments);
+        let right = "list secrets in namespace kube-system (finding the foreign records): add it to \
+                     a Role of system:serviceaccount:default:viewer in namespace kube-system";
+        assert!(code == 2 && text.contains(right), "{arguments:?}: {code}: {text}");
+        assert!(!text.contains("recovered from what runs"), "{arguments:?}: {text}");
+    }
 
     let expired = bed.plane.folder().join("expired.kubeconfig");
     bed.plane.write_kubeconfig(&expired, &bed.plane.url(), "not-a-token").unwrap();
