@@ -79,7 +79,7 @@ pub async fn upgrade(
     if release.hide_secret && release.dry_run == DryRun::No {
         return Err(ActionError::HideSecret);
     }
-    let prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let mut prepared = prepare(session, &mut chart, values, options, warnings).await?;
     values::process_dependencies(&mut chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -99,13 +99,10 @@ pub async fn upgrade(
         &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
         release,
     )?;
-    let Prepared { current: before, last, .. } = &prepared;
-    let first_deployed = before.record.info()?.first_deployed;
-    let before_revision = before.record.revision()?;
-    let manifest_before = before.record.manifest()?;
-    let labels = merge_labels(last, &release.labels);
-    // A record is a megabyte, and this one is needed again only at the end.
-    let prepared = Prepared { current: Stored::default(), ..prepared };
+    let before = &prepared.current.record;
+    let first_deployed = before.info()?.first_deployed;
+    let manifest_before = before.manifest()?;
+    let labels = merge_labels(&prepared.last, &release.labels);
     let now = session.now();
     let draft = Draft {
         options: release,
@@ -160,7 +157,9 @@ pub async fn upgrade(
     storage.max_history = options.max_history;
     storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
-    if let Err(error) = write(session, &current, &target, live, release).await {
+    let written = write(session, &current, &target, live, release).await;
+    drop((current, target));
+    if let Err(error) = written {
         let description =
             format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
         session.log(format!("warning: {description}"));
@@ -181,7 +180,9 @@ pub async fn upgrade(
         source: Box::new(source),
     };
     // Helm goes on when this fails, and leaves two deployed revisions.
-    supersede(&storage, &release.name, before_revision).await.map_err(unrecorded)?;
+    supersede(&storage, &mut prepared.current).await.map_err(unrecorded)?;
+    // Each record is a megabyte.
+    drop(prepared);
     let description = match release.description.as_str() {
         "" => "Upgrade complete",
         description => description,
@@ -192,12 +193,8 @@ pub async fn upgrade(
     Ok(record)
 }
 
-/// Marks the revision before as superseded, unless it had to make room for the new one.
-async fn supersede(storage: &Storage<'_>, name: &str, revision: i64) -> Result<(), StorageError> {
-    let mut before = match storage.again(name, revision).await {
-        Err(StorageError::NotFound) => return Ok(()),
-        before => before?,
-    };
+/// Marks the revision before as superseded.
+async fn supersede(storage: &Storage<'_>, before: &mut Stored) -> Result<(), StorageError> {
     let description = before.record.info()?.description;
     before.record.set_status(&Status::Superseded, &description)?;
     storage.update(&before.record, &before.labels).await

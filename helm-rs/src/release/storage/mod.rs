@@ -36,7 +36,7 @@ pub const SYSTEM_LABELS: [&str; 6] =
     ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
 
 /// A record as it is stored.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Stored {
     /// The record.
     pub record: Record,
