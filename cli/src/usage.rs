@@ -14,6 +14,9 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
         _ => None,
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    if let Some(mistake) = value_apart(error, argument, arguments) {
+        return mistake;
+    }
     let message = match error.kind() {
         ErrorKind::UnknownArgument => unknown_flag(argument, arguments),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
@@ -45,6 +48,19 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
         _ => "see --help".to_owned(),
     };
     CommandError::new(message).hint(hint)
+}
+
+/// A flag whose value may be left out takes it after `=` only; apart, it is an argument too many.
+/// pflag has the same rule (`NoOptDefVal`) and says nothing of it.
+fn value_apart(error: &clap::Error, argument: &str, arguments: &[String]) -> Option<CommandError> {
+    const FLAG: &str = "--accept-cilium-diff";
+    if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
+        return None;
+    }
+    let at = arguments.iter().position(|other| other == FLAG)?;
+    arguments.get(at + 1).filter(|next| *next == argument)?;
+    let message = format!("{FLAG} takes its digest after an equals sign, not after a blank");
+    Some(CommandError::new(message).hint(format!("{FLAG}={argument}")))
 }
 
 fn unknown_flag(argument: &str, arguments: &[String]) -> String {
@@ -90,7 +106,10 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
     }
     let cause = match std::error::Error::source(error) {
         None => first_line(error),
-        Some(source) => match source.downcast_ref::<std::num::ParseIntError>().map(|e| e.kind()) {
+        Some(source) => match source
+            .downcast_ref::<std::num::ParseIntError>()
+            .map(std::num::ParseIntError::kind)
+        {
             None => source.to_string(),
             Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
                 format!("strconv.ParseInt: parsing {quoted}: value out of range")

@@ -38,6 +38,7 @@ fn question() -> Question {
         now: 1_700_000_000,
         kube_version: KubeVersion::parse("1.30").ok(),
         rerender: Some(Rerender { attempts: 3, interrupt: Some(interrupt), ..Rerender::default() }),
+        ..Question::default()
     }
 }
 

@@ -194,6 +194,31 @@ async fn records(
     Ok((found, maps))
 }
 
+/// Adds the records of one release to what was read, where they are not among it.
+pub(crate) async fn records_of_release(
+    cluster: &dyn Cluster,
+    survey: &mut Survey,
+    release: &str,
+    namespace: &str,
+) -> Result<(), SurveyError> {
+    let labels = format!("owner=helm,name={release}");
+    let (secret, config_map) = (secrets(), config_maps());
+    let (found, maps) = futures::join!(
+        records_of(cluster, &secret, &labels, namespace),
+        records_of(cluster, &config_map, &labels, namespace),
+    );
+    for (all, (found, note)) in [(&mut survey.secrets, found?), (&mut survey.config_maps, maps?)] {
+        let place = |object: &Value| {
+            ["/metadata/namespace", "/metadata/name"]
+                .map(|pointer| text(object, pointer).to_owned())
+        };
+        let known: std::collections::BTreeSet<[String; 2]> = all.iter().map(place).collect();
+        all.extend(found.into_iter().filter(|object| !known.contains(&place(object))));
+        survey.unread.extend(note.filter(|note| !survey.unread.contains(note)));
+    }
+    Ok(())
+}
+
 async fn records_of(
     cluster: &dyn Cluster,
     resource: &Resource,

@@ -92,7 +92,10 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    flags::take_any_value(Arguments::command())
+    let root = Arguments::command();
+    #[cfg(feature = "network")]
+    let root = cni::define(root);
+    flags::take_any_value(root)
 }
 
 /// Runs the program. `arguments` begins with the program's name.

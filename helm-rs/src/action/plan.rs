@@ -211,9 +211,10 @@ async fn install_draft(
         crds,
         hooks: hooks(&rendering, &events, &options.release),
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
-        namespace_object: match options.create_namespace {
-            true => super::install::namespace_object(&discovery, &release)?,
-            false => None,
+        namespace_object: if options.create_namespace {
+            super::install::namespace_object(&discovery, &release)?
+        } else {
+            None
         },
         updated_records,
         pruned_records: Vec::new(),

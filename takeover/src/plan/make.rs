@@ -15,7 +15,8 @@ use helm_rs::error_chain;
 use helm_rs::render::Engine;
 use serde_json::{Value, json};
 
-use super::asks::{consent, sizes};
+use super::asks::consent;
+use super::begun;
 use super::cause::{self, Causes, object_key};
 use super::origin::leaves_no_values;
 use super::preconditions::{Settled, preconditions, settle};
@@ -23,10 +24,11 @@ use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
+use super::room;
 use super::state::{State, read_live, show, state};
 use super::{
-    Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
-    hash_leaves,
+    Action, ChartAbout, Computed, DryRuns, Key, KubePrism, ObjectAbout, Outcome, Plan, Refusal,
+    SCHEMA_VERSION, digest, hash_leaves, kube_prism,
 };
 use crate::gate::{self, Desired};
 use crate::inventory;
@@ -58,6 +60,10 @@ pub struct Request<'a> {
     pub who_writes: WhoWrites,
     /// 32 bytes of entropy for what the chart generates.
     pub entropy: [u8; 32],
+    /// What is known of KubePrism on this node.
+    pub kube_prism: KubePrism,
+    /// What the server answered to dry runs of an earlier plan; none to ask anew.
+    pub dry_runs: Option<&'a DryRuns>,
 }
 
 /// A plan with what carries it out. It may hold credentials.
@@ -147,11 +153,19 @@ pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal 
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     // Steps are on the heap, since whoever awaits a plan would carry all of them.
-    let survey = match Box::pin(survey(&*request.cluster)).await {
+    let mut survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
             let mut needs = Needs::default();
             needs.reading();
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
+    let begun = match Box::pin(begun::find(&*request.cluster, &mut survey)).await {
+        Ok(found) => found,
+        Err(error) => {
+            let mut needs = Needs::default();
+            needs.own(true);
             return Err(told(request, needs, error.into()).await);
         }
     };
@@ -166,7 +180,15 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         ..Plan::default()
     };
     let key = Key(survey.cluster_id.clone());
-    let checked = preconditions(request, &survey, &mut plan);
+    let begun = match begun {
+        begun::Found::Nothing => None,
+        begun::Found::Begun(begun) => Some(begun),
+        begun::Found::Damaged(damaged) => {
+            plan.refusals.push(damaged);
+            None
+        }
+    };
+    let checked = preconditions(request, &survey, begun.as_deref(), &mut plan);
     let mut recovered = None;
     if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
         && !checked.installs
@@ -176,7 +198,8 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
     }
     let values = recovered.as_ref().map(|(values, _)| values.clone());
-    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let settled = checked
+        .and_then(|checked| settle(request, checked, begun.as_deref(), recovered, &mut plan));
     let Some(settled) =
         settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
@@ -243,7 +266,7 @@ async fn gated(
             .objects
             .iter()
             .zip(live)
-            .map(|(object, live)| state(&*request.cluster, object, live, &created)),
+            .map(|(object, live)| state(request, object, live, &created)),
     )
     .buffered(CONCURRENCY)
     .collect()
@@ -312,12 +335,12 @@ async fn gated(
     let needs = needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
     drop(written);
     rendered.keep(&kept);
-    sizes(&mut plan, &settled, &rendered);
-    plan.rights =
-        rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
-    plan.refusals.extend(plan.rights.refusal());
+    room::records(&mut plan, &survey, &settled, &rendered);
     // Where nothing is done, nothing is asked.
     if plan.outcome != Outcome::Nothing {
+        let (who, caller) = (&request.who_writes, survey.identity.user.as_str());
+        plan.rights = rights::check(&*request.cluster, who, caller, &needs).await;
+        plan.refusals.extend(plan.rights.refusal());
         consent(&mut plan);
     }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
@@ -332,19 +355,12 @@ async fn gated(
         "objects": parts.into_iter().filter(|part| !part.is_null()).collect::<Vec<_>>(),
     });
     plan.digest = digest::digest(&canonical);
-    plan.unchecked.push(
-        "KubePrism (localhost:7445) and the inline manifest of the machine configuration: this \
-         command makes no Talos call"
-            .to_owned(),
-    );
-    if !plan.found.talos {
-        plan.unchecked.pop();
+    if plan.found.talos {
+        kube_prism::unchecked(&mut plan, &request.kube_prism);
     }
-    if plan.is_refused() {
-        plan.outcome = Outcome::Refused;
-    }
+    let is_written = plan.outcome != Outcome::Nothing;
     let values = settled.effective;
-    Ok(Prepared {
+    let mut prepared = Prepared {
         plan,
         key,
         survey,
@@ -353,7 +369,14 @@ async fn gated(
         recovered: None,
         objects: prepared,
         needs,
-    })
+    };
+    if is_written {
+        room::stored_plan(&mut prepared);
+    }
+    if prepared.plan.is_refused() {
+        prepared.plan.outcome = Outcome::Refused;
+    }
+    Ok(prepared)
 }
 
 /// The rights that a plan takes, from its first request to the last.
@@ -376,6 +399,9 @@ async fn needs(
         needs.cli();
     }
     needs.records(&plan.records);
+    if survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        needs.inventory();
+    }
     needs.read(looked_up.rights(), LOOKED_UP);
     let left = foreign_only.iter().map(|item| Right::on_object("get", item));
     needs.read(left, "what the foreign release has and the chart does not");

@@ -10,6 +10,7 @@ use goyaml::Map;
 use helm_rs::error_chain;
 use serde_json::Value;
 
+use super::begun::Begun;
 use super::make::{Request, refusal};
 use super::origin::{records, tell, user_values};
 use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal};
@@ -36,6 +37,7 @@ pub(super) struct Settled {
 pub(super) fn preconditions(
     request: &Request<'_>,
     survey: &Survey,
+    begun: Option<&Begun>,
     plan: &mut Plan,
 ) -> Option<Checked> {
     let detected = &survey.detected;
@@ -71,6 +73,9 @@ pub(super) fn preconditions(
     };
     let mut live: Vec<Value> = vec![daemon_set.clone(), config_map.clone()];
     live.extend(survey.operator.clone());
+    if let Some(begun) = begun {
+        begun.give_back(&mut live);
+    }
     let evidence = Evidence {
         live: &live,
         secrets: &survey.secrets,
@@ -88,7 +93,7 @@ pub(super) fn preconditions(
         .ok();
     if let Some(provenance) = &provenance {
         plan.found.installer = provenance.installer.to_string();
-        plan.found.provenance = tell(provenance);
+        plan.found.provenance = tell(provenance) + &begun.map(Begun::tell).unwrap_or_default();
         plan.records = records(provenance, survey);
         if !provenance.unreadable.is_empty() {
             let objects: Vec<String> =
@@ -101,9 +106,17 @@ pub(super) fn preconditions(
         _ => None,
     });
     let pinned = &request.pinned.version;
-    let step = version::live(Some(&agent.image), recorded.as_deref())
-        .inspect(|live| plan.found.version = live.to_string())
-        .and_then(|live| version::step(&live, pinned))
+    let running = match begun {
+        None => version::live(Some(&agent.image), recorded.as_deref()).map(Some),
+        Some(begun) => begun.version(&agent.image, recorded.as_deref()),
+    };
+    let step = running
+        .and_then(|live| {
+            // Nothing ran before an installation that was begun.
+            let Some(live) = live else { return Ok(Step::Same) };
+            plan.found.version = live.to_string();
+            version::step(&live, pinned)
+        })
         .map_err(|error| plan.refusals.push(refusal("Version", error)))
         .ok();
     if let Err(error) = version::check_kubernetes(&survey.server.git_version, pinned) {
@@ -125,7 +138,16 @@ pub(super) fn preconditions(
             None
         }
     };
-    plan.refusals.extend(health(survey));
+    if begun.is_none() {
+        plan.refusals.extend(health(survey));
+        plan.refusals.extend(kube_prism(request, detected));
+    } else {
+        plan.unchecked.push(
+            "whether DaemonSet and operator are Ready: a takeover was begun, and its own half-done \
+             work may be why they are not"
+                .to_owned(),
+        );
+    }
     Some(Checked { provenance: provenance?, facts: facts?, step: step?, installs: false })
 }
 
@@ -173,11 +195,18 @@ fn installation(request: &Request<'_>, survey: &Survey, plan: &mut Plan) -> Opti
 pub(super) fn settle(
     request: &Request<'_>,
     checked: Checked,
+    begun: Option<&Begun>,
     recovered: Option<(Map, RecoveredAbout)>,
     plan: &mut Plan,
 ) -> Option<Settled> {
     let Checked { provenance, facts, step, installs } = checked;
-    let user = user_values(request, &provenance, recovered, &mut plan.values);
+    let user = match begun {
+        Some(begun) => {
+            "ichor's own record of the takeover that was begun".clone_into(&mut plan.values.source);
+            begun.values.clone()
+        }
+        None => user_values(request, &provenance, recovered, &mut plan.values),
+    };
     let effective = match values::effective(&user, &facts) {
         Ok(effective) => effective,
         Err(error) => {
@@ -229,6 +258,11 @@ fn shown(value: Option<&goyaml::Value>) -> String {
         goyaml::Value::String(text) => text.to_string(),
         other => goyaml::json::to_json(other).unwrap_or_default(),
     })
+}
+
+/// Under Talos, KubePrism must answer where it was asked.
+fn kube_prism(request: &Request<'_>, detected: &detect::Detected) -> Option<Refusal> {
+    super::kube_prism::check(&request.kube_prism).filter(|_| detected.runs_talos())
 }
 
 /// DaemonSet and operator must be Ready.

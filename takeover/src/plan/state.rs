@@ -8,7 +8,7 @@ use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
 use serde_json::Value;
 
 use super::cause::Causes;
-use super::make::{CONCURRENCY, PlanError};
+use super::make::{CONCURRENCY, PlanError, Request};
 use super::{
     Action, Cause, Computed, Difference, HIDDEN, ObjectAbout, ObjectPlan, OtherLeaf, ResidueAbout,
 };
@@ -48,7 +48,7 @@ pub(super) async fn read_live(
 }
 
 pub(super) async fn state(
-    cluster: &dyn Cluster,
+    request: &Request<'_>,
     object: &RenderedObject,
     live: Option<Value>,
     created: &Created,
@@ -75,8 +75,7 @@ pub(super) async fn state(
         } else if let Some(why) = created.lacking(&object.item) {
             why.clone_into(&mut state.why);
         } else {
-            let options = dry_run();
-            match cluster.create(&object.item.target, &object.item.value, &options).await {
+            match creation(request, &object.item).await {
                 Ok(after) => {
                     state.after = after;
                     state.computed = Computed::Server;
@@ -103,7 +102,7 @@ pub(super) async fn state(
     let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
     let (after, computed, why) = match &patch {
         None => (live.clone(), Computed::Unchanged, String::new()),
-        Some(patch) => after(cluster, &object.item, &live, patch).await?,
+        Some(patch) => after(request, &object.item, &live, patch).await?,
     };
     let classes = gate::classify(&live, &after, &desired);
     let changes = !classes.differences.is_empty() || !classes.ownership.is_empty();
@@ -161,14 +160,37 @@ fn no_dry_run(item: &Item, source: ClusterError) -> Result<String, PlanError> {
     }
 }
 
+/// A dry run of a creation.
+async fn creation(request: &Request<'_>, item: &Item) -> Result<Value, ClusterError> {
+    let known = request.dry_runs.and_then(|runs| runs.known(&item.target, None, &item.value));
+    if let Some(after) = known {
+        return Ok(after);
+    }
+    let after = request.cluster.create(&item.target, &item.value, &dry_run()).await?;
+    if let Some(runs) = request.dry_runs {
+        runs.keep(&item.target, None, &item.value, &after);
+    }
+    Ok(after)
+}
+
 async fn after(
-    cluster: &dyn Cluster,
+    request: &Request<'_>,
     item: &Item,
     live: &Value,
     patch: &Patch,
 ) -> Result<(Value, Computed, String), PlanError> {
-    match cluster.patch(&item.target, patch, &dry_run()).await {
-        Ok(after) => Ok((after, Computed::Server, String::new())),
+    let target = &item.target;
+    let known = request.dry_runs.and_then(|runs| runs.known(target, Some(live), &patch.body));
+    if let Some(after) = known {
+        return Ok((after, Computed::Server, String::new()));
+    }
+    match request.cluster.patch(target, patch, &dry_run()).await {
+        Ok(after) => {
+            if let Some(runs) = request.dry_runs {
+                runs.keep(target, Some(live), &patch.body, &after);
+            }
+            Ok((after, Computed::Server, String::new()))
+        }
         Err(error) => {
             let why = no_dry_run(item, error)?;
             let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         ));
     }
     let path = if arguments.archive {
-        write_archive(&chart, &arguments.to)?
+        write_archive(&chart, &found.place(), &arguments.to)?
     } else {
         write_folder(&chart, &arguments.to)?
     };
@@ -60,12 +60,13 @@ fn failed(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new(format_args!("{}: {error}", path.display()))
 }
 
-fn write_archive(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandError> {
+/// `place` is where the record is.
+fn write_archive(chart: &UnpackedChart, place: &str, to: &Path) -> Result<PathBuf, CommandError> {
     let name = format!("{}-{}.tgz", chart.name, chart.version);
     // The version is free text in a record.
     if name.contains(['/', '\\']) || name.chars().any(char::is_control) {
         return Err(CommandError::new(format_args!(
-            "the chart's version {:?} cannot be part of a file's name",
+            "{place}: the chart's version {:?} cannot be part of a file's name",
             chart.version
         )));
     }
@@ -162,7 +163,7 @@ mod tests {
         fs::create_dir(to.path().join("web")).unwrap();
         fs::write(to.path().join("web-1.0.0.tgz"), "old").unwrap();
         assert!(write_folder(&chart(&["a"]), to.path()).is_err());
-        assert!(write_archive(&chart(&["Chart.yaml"]), to.path()).is_err());
+        assert!(write_archive(&chart(&["Chart.yaml"]), "dump", to.path()).is_err());
         assert_eq!(names(&to.path().join("web")), [""; 0]);
         assert_eq!(fs::read(to.path().join("web-1.0.0.tgz")).unwrap(), b"old");
         assert_eq!(names(to.path()).len(), 2);

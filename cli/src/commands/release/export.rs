@@ -1,8 +1,10 @@
 //! `ichor release export`: records as objects ready to apply, or as lines of JSON.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use goyaml::{Map, Value};
@@ -11,8 +13,8 @@ use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export, redact};
 
 use super::chart::write_new;
-use super::reading::Reading;
-use super::source::{Ask, SourceFlags};
+use super::reading::{Failure, Reading};
+use super::source::{Ask, SourceFlags, warn_of_twins};
 use super::time;
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -130,26 +132,42 @@ impl Arguments {
             })?;
         Ok(Reading { made: made.into_iter().flatten().collect(), failures })
     }
+
+    /// How many of the failures may be what was asked for.
+    fn count(&self, failures: &[Failure]) -> usize {
+        let namespace = self.source.only_namespace();
+        let fits = |revision| self.revision <= 0 || revision == self.revision;
+        let is_wanted = |failure: &&Failure| {
+            self.releases.is_empty() && failure.may_fit(namespace, fits)
+                || self.releases.iter().any(|name| failure.may_be(name, namespace, fits))
+        };
+        failures.iter().filter(is_wanted).count()
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let (count, failed) = if arguments.summaries {
-        let Reading { made: lines, failures } =
-            arguments.each(context, |stored, summary, json| {
-                let description = &summary.info.description;
-                let description = if arguments.show_secrets {
-                    description.clone()
-                } else {
-                    redact::description(description, json)
-                };
-                let line = goyaml::json::to_json(&summary_value(stored, summary, &description));
-                line.map_err(|error| error.to_string())
-            })?;
-        for line in &lines {
+        let Reading { made, failures } = arguments.each(context, |stored, summary, json| {
+            let description = &summary.info.description;
+            let description = if arguments.show_secrets {
+                description.clone()
+            } else {
+                redact::description(description, json)
+            };
+            let line = goyaml::json::to_json(&summary_value(stored, summary, &description));
+            let line = line.map_err(|error| error.to_string())?;
+            let namespace = match stored.namespace.as_str() {
+                "" => &summary.namespace,
+                namespace => namespace,
+            };
+            Ok((summary.clone(), namespace.to_owned(), line))
+        })?;
+        warn_of_twins(made.iter().map(|(summary, namespace, _)| (summary, &**namespace)), context);
+        for (_, _, line) in &made {
             context.ui.result(line)?;
             context.ui.result("\n")?;
         }
-        (lines.len(), failures.len())
+        (made.len(), arguments.count(&failures))
     } else {
         records(arguments, context)?
     };
@@ -174,36 +192,58 @@ fn records(
         fs::create_dir_all(folder)
             .map_err(|error| CommandError::new(format_args!("{}: {error}", folder.display())))?;
     }
+    // What was written of each, where nothing else is kept.
+    let written: Mutex<BTreeMap<(String, String), u64>> = Mutex::default();
     let Reading { made, failures } = arguments.each(context, |stored, _, json| {
         let exported = export(stored, json, &target).map_err(|error| error_chain(&error))?;
         let text = text(&exported, arguments.output).map_err(|error| error.to_string())?;
         // A folder's files are written at once: a dump's records need not fit into memory.
         let text = match &arguments.to {
             Some(folder) => {
-                write(folder, &exported, arguments.output, &text)?;
+                let name = (exported.namespace.clone(), exported.name.clone());
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                let digest = hasher.finish();
+                let other =
+                    written.lock().unwrap_or_else(PoisonError::into_inner).insert(name, digest);
+                match other {
+                    // Dumps that overlap have a record twice.
+                    Some(other) if other == digest => {}
+                    Some(_) => return Err(format!("{}: {}", stored.place, two(&exported))),
+                    None => write(folder, &exported, arguments.output, &text)?,
+                }
                 None
             }
             None => Some(text),
         };
-        Ok(((exported.namespace, exported.name), text))
+        Ok((Exported { object: Value::Null, ..exported }, text))
     })?;
-    let mut names = BTreeSet::new();
-    for (name, _) in &made {
-        if !names.insert(name) {
-            let (namespace, name) = name;
-            return Err(CommandError::new(format_args!(
-                "two records would be {name} in namespace {namespace}"
-            ))
-            .hint("name one release, and one namespace with --namespace"));
+    let mut texts = BTreeMap::new();
+    let mut printed = Vec::new();
+    for (exported, text) in &made {
+        let Some(text) = text else { continue };
+        match texts.insert((&exported.namespace, &exported.name), text) {
+            None => printed.push(text),
+            Some(other) if other == text => {}
+            Some(_) => {
+                return Err(CommandError::new(two(exported))
+                    .hint("name one release, and one namespace with --namespace"));
+            }
         }
     }
-    for text in made.iter().filter_map(|(_, text)| text.as_ref()) {
+    for text in printed {
         context.ui.result(text)?;
     }
     if arguments.to.is_some() {
-        context.ui.debug(format!("{} records written", made.len()));
+        context
+            .ui
+            .debug(format!("{} records written", written.into_inner().map_or(0, |all| all.len())));
     }
-    Ok((made.len(), failures.len()))
+    Ok((made.len(), arguments.count(&failures)))
+}
+
+fn two(exported: &Exported) -> String {
+    format!("two records would be {} in namespace {}", exported.name, exported.namespace)
 }
 
 fn text(exported: &Exported, form: Form) -> Result<String, goyaml::Error> {

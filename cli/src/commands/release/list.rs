@@ -124,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     releases.retain(|listed| states.contains(&listed.summary.info.status()));
     releases.retain(|listed| selector.matches(&listed.labels));
     sort(&mut releases, arguments.date, arguments.reverse);
+    releases.dedup_by(|a, b| a.is_same(b));
     let limit = match usize::try_from(arguments.max) {
         Ok(0) | Err(_) => usize::MAX,
         Ok(limit) => limit,

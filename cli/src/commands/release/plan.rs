@@ -86,9 +86,10 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         }
         Command::Upgrade(arguments) => {
             let mut arguments = *arguments;
-            let replace = match arguments.install {
-                true => installs(&arguments.release, &arguments.write, context)?,
-                false => None,
+            let replace = if arguments.install {
+                installs(&arguments.release, &arguments.write, context)?
+            } else {
+                None
             };
             let options = match replace {
                 Some(replace) => {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use helm_rs::error_chain;
@@ -15,7 +17,7 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 
 #[cfg(feature = "network")]
 use super::live::LiveInput;
-use super::reading::{Failure, Head, Reading, two_differ};
+use super::reading::{Failure, Head, Reading, invalid_name, named_revision, two_differ};
 use crate::commands::Context;
 use crate::error::CommandError;
 
@@ -46,6 +48,9 @@ pub(crate) struct SourceFlags {
     max_object_size: usize,
     #[command(flatten)]
     cluster: ClusterFlags,
+    /// What was said already: a command that reads twice says it once.
+    #[arg(skip)]
+    told: Mutex<BTreeSet<String>>,
 }
 
 /// Which records a command is after. A server is asked for no others; files hold what they hold.
@@ -96,6 +101,13 @@ pub(crate) struct Listed {
     pub(crate) labels: Vec<(String, String)>,
     /// Its object's namespace, else the release's own.
     pub(crate) namespace: String,
+}
+
+impl Listed {
+    /// Whether two are the same record, out of dumps that overlap.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.summary == other.summary && self.namespace == other.namespace
+    }
 }
 
 /// What an audit of the input found.
@@ -153,6 +165,12 @@ impl SourceFlags {
         flags.namespace.as_ref()
     }
 
+    /// The namespace that alone is asked for; empty for all.
+    pub(super) fn only_namespace(&self) -> &str {
+        let named = self.named_namespace().filter(|_| !self.all_namespaces);
+        named.map_or("", String::as_str)
+    }
+
     /// Whether records come from a cluster.
     pub(super) const fn is_live(&self) -> bool {
         self.from.is_empty()
@@ -173,6 +191,7 @@ impl SourceFlags {
             max_record_size: self.max_record_size,
             max_object_size: self.max_object_size,
             cluster: ClusterFlags::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -207,20 +226,48 @@ impl SourceFlags {
     fn scan<T: Send>(
         &self,
         ask: &Ask<'_>,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         work: impl Fn(StoredRecord) -> Option<T> + Sync,
     ) -> Result<Scan<T>, CommandError> {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let mut opened = self.open(ask, context)?;
+        let (here, elsewhere) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let found = scan(opened.take(), &limits, None, |record| {
-            if self.leaves_out(&record) { None } else { work(record) }
+            if self.driver.is_some_and(|driver| !driver.has(record.storage)) {
+                return None;
+            }
+            let counter = if self.excludes(&record.namespace) { &elsewhere } else { &here };
+            counter.fetch_add(1, Ordering::Relaxed);
+            if self.excludes(&record.namespace) { None } else { work(record) }
         });
+        if !opened.is_live() && here.into_inner() == 0 && found.faults.is_empty() {
+            self.say_elsewhere(elsewhere.into_inner(), context);
+        }
         // Half of a server's answer is none: what is missing would look as if it were not there.
         let broken =
             |fault: &&Fault| matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut { .. });
         match found.faults.iter().find(broken) {
             Some(fault) if opened.is_live() => Err(CommandError::new(error_chain(fault))),
             _ => Ok(found),
+        }
+    }
+
+    /// Says that there are records, and none where they were asked for.
+    fn say_elsewhere(&self, elsewhere: usize, context: &mut Context<'_>) {
+        let namespace = self.only_namespace();
+        let which = match elsewhere {
+            0 => return,
+            1 => "the one record of the input is not".to_owned(),
+            all => format!("none of the input's {all} records is"),
+        };
+        self.warn(format!("warning: {which} in namespace {namespace}"), context);
+    }
+
+    /// Warns, once of the same.
+    fn warn(&self, text: String, context: &mut Context<'_>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(text.clone()) {
+            context.ui.warning(text);
         }
     }
 
@@ -254,26 +301,24 @@ impl SourceFlags {
             }
         }
         for failure in &reading.failures {
-            context.ui.warning(format!("warning: {}", failure.text));
+            self.warn(format!("warning: {}", failure.text), context);
         }
         // Of a server's answer, nothing is what Helm too has no word for.
         if !self.from.is_empty() {
             for name in &found.empty {
-                context.ui.warning(format!("warning: no release record in {name}"));
+                self.warn(format!("warning: no release record in {name}"), context);
             }
-            match found.skipped {
-                0 => {}
-                1 => context.ui.note("1 other object passed over"),
-                skipped => context.ui.note(format!("{skipped} other objects passed over")),
+            let note = match found.skipped {
+                0 => String::new(),
+                1 => "1 other object passed over".to_owned(),
+                skipped => format!("{skipped} other objects passed over"),
+            };
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if !note.is_empty() && told.insert(note.clone()) {
+                context.ui.note(note);
             }
         }
         Ok(reading)
-    }
-
-    /// Whether a record's object is not one that was asked for.
-    fn leaves_out(&self, record: &StoredRecord) -> bool {
-        self.driver.is_some_and(|driver| !driver.has(record.storage))
-            || self.excludes(&record.namespace)
     }
 
     /// Whether a namespace is known and another one than was asked for.
@@ -307,7 +352,7 @@ impl SourceFlags {
             return Err(CommandError::new("no record could be read"));
         }
         reading.made.retain(|listed| !self.excludes(&listed.namespace));
-        warn_of_twins(&reading.made, context);
+        warn_of_twins(reading.made.iter().map(|it| (&it.summary, &*it.namespace)), context);
         Ok(reading)
     }
 
@@ -363,25 +408,27 @@ impl SourceFlags {
         name: &str,
         show_secrets: bool,
         context: &mut Context<'_>,
-    ) -> Result<Vec<Listed>, CommandError> {
+    ) -> Result<Reading<Listed>, CommandError> {
         let ask = Ask { name: Some(name), revision: 0 };
         let found = self.of_release(&ask, name, context, |summary, _, json| {
             Ok((!show_secrets).then(|| redact::description(&summary.info.description, json)))
         })?;
-        let mut listed = Vec::new();
+        let mut listed: Vec<Listed> = Vec::new();
         let mut shown = Vec::new();
         for (item, description) in found.made {
-            listed.push(item);
-            shown.push(description);
+            if !listed.iter().any(|other| other.is_same(&item)) {
+                listed.push(item);
+                shown.push(description);
+            }
         }
         // Told apart by what they say, not by what is shown of it.
-        warn_of_twins(&listed, context);
+        warn_of_twins(listed.iter().map(|it| (&it.summary, &*it.namespace)), context);
         for (item, description) in listed.iter_mut().zip(shown) {
             if let Some(description) = description {
                 item.summary.info.description = description;
             }
         }
-        Ok(listed)
+        Ok(Reading { made: listed, failures: found.failures })
     }
 
     /// One revision of a release: the one that is asked for, or the last one
@@ -392,6 +439,7 @@ impl SourceFlags {
         revision: i64,
         context: &mut Context<'_>,
     ) -> Result<Chosen, CommandError> {
+        let (name, revision) = named_revision(name, revision)?;
         let ask = Ask { name: Some(name), revision };
         let key = record_key(name, revision);
         let found = self.of_release(&ask, name, context, |_, stored, json| {
@@ -438,7 +486,7 @@ impl SourceFlags {
         make: impl Fn(&Summary, &StoredRecord, &str) -> Result<T, String> + Sync,
     ) -> Result<Reading<(Listed, T)>, CommandError> {
         if validate_release_name(name).is_err() {
-            return Err(CommandError::new(format_args!("release name is invalid: {name}")));
+            return Err(invalid_name(name));
         }
         // The object's head tells which records need no decoding.
         let wanted =
@@ -481,11 +529,14 @@ impl SourceFlags {
 }
 
 /// Says when two records of one revision are not the same: two clusters, or two times.
-fn warn_of_twins(listed: &[Listed], context: &mut Context<'_>) {
+pub(super) fn warn_of_twins<'a>(
+    records: impl Iterator<Item = (&'a Summary, &'a str)>,
+    context: &mut Context<'_>,
+) {
     let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
     let mut told = BTreeSet::new();
-    for Listed { summary, namespace, .. } in listed {
-        let key = (namespace.as_str(), summary.name.as_str(), summary.revision);
+    for (summary, namespace) in records {
+        let key = (namespace, summary.name.as_str(), summary.revision);
         let differs = known.insert(key, summary).is_some_and(|other| other != summary);
         if differs && told.insert(key) {
             context.ui.warning(format!(

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 fn without_quotes(record: &Record) -> Result<Record, FieldError> {
     let mut record = record.clone();
     let info = record.info()?;
-    let description = redact::Sensitive::of_record(&record).scrub(&info.description);
+    let description = redact::description_of(&record, &info.description);
     if description != info.description {
         record.set_status(&info.status(), &description)?;
     }

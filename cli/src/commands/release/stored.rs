@@ -7,7 +7,7 @@ use helm_rs::name::validate_release_name;
 use helm_rs::release::input::StoredRecord;
 use helm_rs::release::{Record, Summary};
 
-use super::reading::{Reading, two_differ};
+use super::reading::{Reading, invalid_name, named_revision, two_differ};
 use super::source::{Ask, SourceFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -52,8 +52,9 @@ pub(super) fn find(
     source: &SourceFlags,
     context: &mut Context<'_>,
 ) -> Result<Found, CommandError> {
+    let (name, revision) = named_revision(name, revision)?;
     if validate_release_name(name).is_err() {
-        return Err(CommandError::new(format_args!("release name is invalid: {name}")));
+        return Err(invalid_name(name));
     }
     let ask = Ask { name: Some(name), revision };
     let mut found = read(source, &ask, context)?;

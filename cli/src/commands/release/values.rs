@@ -29,10 +29,14 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let mut warnings = Vec::new();
         let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
         // Warnings quote what they are about.
-        let sensitive = redact::Sensitive::of_record(record);
+        let mut sensitive = None;
         for warning in warnings {
             let text = warning.to_string();
-            let text = if arguments.record.show_secrets { text } else { sensitive.scrub(&text) };
+            let text = if arguments.record.show_secrets {
+                text
+            } else {
+                sensitive.get_or_insert_with(|| redact::Sensitive::of_record(record)).scrub(&text)
+            };
             context.ui.warning(text);
         }
         Some(all)

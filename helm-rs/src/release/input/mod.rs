@@ -11,6 +11,7 @@
 //! YAML by what an object or a list must still say (`kubectl` sorts keys: a list's `kind` stands
 //! behind its items, a Secret's behind its data).
 
+mod hidden;
 mod object;
 mod protobuf;
 mod scan;
@@ -19,6 +20,7 @@ mod split_json;
 mod split_yaml;
 mod walk;
 
+pub use hidden::Hidden;
 pub use object::{ObjectError, Storage, StoredRecord};
 pub use protobuf::ProtobufError;
 pub use scan::{Fault, FaultKind, Scan, scan};

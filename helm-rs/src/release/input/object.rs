@@ -7,14 +7,14 @@ use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
 use super::protobuf::{self, ProtobufError};
-use super::{Chunk, End, Fault, Form, InputLimits};
+use super::{Chunk, End, Fault, Form, Hidden, InputLimits};
 use crate::bytes;
 use crate::release::codec::{self, CodecError, CodecLimits};
 
 /// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
 const SECRET_TYPE: &str = "helm.sh/release.v1";
 /// What names of record objects begin with (`makeKey` in `pkg/storage/storage.go`).
-const NAME_PREFIX: &str = "sh.helm.release.v1.";
+pub(super) const NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// What a record is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,14 @@ pub enum ObjectError {
     TooMany {
         /// The limit.
         limit: usize,
+    },
+    /// A record that does not say whether it is a Secret or a `ConfigMap`.
+    #[error("{object}: {}, and holds a release", if .kind.is_empty() { "has no kind".to_owned() } else { format!("is a {kind}") })]
+    NoKind {
+        /// The object's name.
+        object: String,
+        /// What it says instead.
+        kind: String,
     },
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
@@ -181,7 +189,11 @@ pub(super) fn read(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answ
 
 fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) {
     let Chunk { place, form, list_of, end, text } = chunk;
-    let fail = |error: ObjectError| Err(Fault::new(&place, error.into()));
+    // Kubectl's last line has an end.
+    let is_whole = !matches!(end, End::Stream(_)) || text.ends_with(b"\n");
+    let fail = |error: ObjectError| {
+        Err(Fault::new(&place, error.into()).hiding(Hidden::of_text(&text, is_whole)))
+    };
     let value = match form {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
         Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
@@ -228,7 +240,8 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
             };
             let kind = string(item.get("kind"));
             let place = format!("{place} item {}", index + 1);
-            sink(object_of(place, Storage::of_kind(&kind).or(list_of), item));
+            let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
+            sink(object_of(place, storage, item));
         }
         return;
     }
@@ -244,21 +257,37 @@ fn looks_cut(value: &Value, text: &[u8]) -> bool {
         let text = text.trim_ascii();
         return !text.is_empty() && HEAD.starts_with(text);
     };
+    // The last line may go on.
+    let is_open = !text.ends_with(b"\n");
     let metadata = object.get("metadata").and_then(Value::as_map);
     let name = string(metadata.and_then(|metadata| metadata.get("name")));
     let labels = labels(metadata);
     let kind = string(object.get("kind"));
     let has_release = value.at(&["data", "release"]).is_some_and(|text| text.as_str().is_some());
     if has_release {
-        let is_record = Storage::of_kind(&kind).is_some()
-            && is_record(&name, &string(object.get("type")), &labels);
-        return kind.is_empty() || (!is_record && (name.is_empty() || !text.ends_with(b"\n")));
+        let storage = Storage::of_kind(&kind);
+        let is_record = storage.is_some() && is_record(&name, &string(object.get("type")), &labels);
+        // Behind a Secret's name and namespace, in which it may have been cut, stands its type.
+        let lacks_type =
+            is_open && storage == Some(Storage::Secret) && !object.contains_key("type");
+        return name.is_empty() || lacks_type || (!is_record && is_open);
     }
-    // An object of Kubernetes' core without a kind; charts of the first version have a name.
-    let is_core = object.get("apiVersion").is_some_and(|version| {
-        version.is_null() || version.as_str().is_some_and(|version| b"v1".starts_with(version))
-    });
-    is_core && kind.is_empty() && !object.contains_key("name") && !object.contains_key("version")
+    if kind.is_empty() {
+        // An object of Kubernetes' core without a kind; charts of the first version have a name.
+        let is_core = object.get("apiVersion").is_some_and(|version| {
+            version.is_null() || version.as_str().is_some_and(|version| b"v1".starts_with(version))
+        });
+        return is_core && !object.contains_key("name") && !object.contains_key("version");
+    }
+    // Where the kind stands first: in its own line, or before the name is complete.
+    let is_cut = is_open && NAME_PREFIX.starts_with(&name) && text.ends_with(name.as_bytes());
+    let is_named = !name.is_empty() && !is_cut;
+    let is_partly = |whole: &str| kind == whole || (is_open && whole.starts_with(&kind));
+    let is_in_name = is_open
+        && name.starts_with(NAME_PREFIX)
+        && text.ends_with(name.as_bytes())
+        && Storage::of_kind(&kind).is_some();
+    is_in_name || (!is_named && (is_partly("Secret") || is_partly("ConfigMap")))
 }
 
 /// What stands for a release that was cut out; not base64.
@@ -324,7 +353,9 @@ fn release_scalar(text: &[u8], form: Form) -> Option<Range<usize>> {
 }
 
 fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer {
-    let Some(storage) = storage else { return Ok(None) };
+    if storage.is_none() && !has_release(&object) {
+        return Ok(None);
+    }
     let metadata = object.get("metadata").and_then(Value::as_map);
     let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
     let (name, namespace) = (field("name"), field("namespace"));
@@ -332,16 +363,19 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
     if !is_record(&name, &string(object.get("type")), &labels) {
         return Ok(None);
     }
+    let fail = |error: ObjectError| {
+        let hides = Hidden::of_object(&name, &labels);
+        Err(Fault::new(&place, error.into()).hiding(hides))
+    };
+    let Some(storage) = storage else {
+        let kind = string(object.get("kind"));
+        return fail(ObjectError::NoKind { object: name.clone(), kind });
+    };
     let title = format!("{} {name}", storage.kind());
     let release = match take_release(&mut object, storage) {
         Some(Ok(release)) => release,
-        Some(Err(reason)) => {
-            let error = ObjectError::SecretLayer { object: title, reason };
-            return Err(Fault::new(&place, error.into()));
-        }
-        None => {
-            return Err(Fault::new(&place, ObjectError::NoRelease { object: title }.into()));
-        }
+        Some(Err(reason)) => return fail(ObjectError::SecretLayer { object: title, reason }),
+        None => return fail(ObjectError::NoRelease { object: title }),
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
@@ -351,7 +385,10 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     let Some(storage) = storage else { return Ok(None) };
     let item = match protobuf::read(text, storage) {
         Ok(item) => item,
-        Err(error) => return Err(Fault::new(&place, ObjectError::from(error).into())),
+        Err(error) => {
+            let fault = Fault::new(&place, ObjectError::from(error).into());
+            return Err(fault.hiding(Hidden::of_text(text, true)));
+        }
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (name, namespace) = (text(&item.name), text(&item.namespace));
@@ -363,7 +400,8 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     }
     let Some(release) = item.release else {
         let object = format!("{} {name}", storage.kind());
-        return Err(Fault::new(&place, ObjectError::NoRelease { object }.into()));
+        let hides = Hidden::of_object(&name, &labels);
+        return Err(Fault::new(&place, ObjectError::NoRelease { object }.into()).hiding(hides));
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
@@ -395,6 +433,14 @@ fn is_release(object: &Map) -> bool {
     object.contains_key("name")
         && object.contains_key("info")
         && (object.contains_key("chart") || object.contains_key("manifest"))
+}
+
+/// Whether an object of whatever kind has data as a record has.
+fn has_release(object: &Map) -> bool {
+    ["data", "stringData"].iter().any(|field| {
+        let data = object.get(*field).and_then(Value::as_map);
+        data.and_then(|data| data.get("release")).is_some_and(|text| text.as_str().is_some())
+    })
 }
 
 /// The driver's text out of a Secret's or ConfigMap's data.

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::object::{self, ObjectError, StoredRecord};
 use super::walk::{self, Input};
-use super::{Chunk, InputLimits, Piece};
+use super::{Chunk, Hidden, InputLimits, Piece};
 
 /// An object or a file that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,8 @@ pub struct Fault {
     pub place: String,
     /// What is wrong.
     pub source: FaultKind,
+    /// Whose records may be missing because of it.
+    pub hides: Hidden,
 }
 
 /// What is wrong with an object or a file.
@@ -52,7 +54,12 @@ pub enum FaultKind {
 
 impl Fault {
     pub(super) fn new(place: &str, source: FaultKind) -> Self {
-        Self { place: place.to_owned(), source }
+        Self { place: place.to_owned(), source, hides: Hidden::Any }
+    }
+
+    /// The same, where it is known whose records may be missing.
+    pub(super) fn hiding(self, hides: Hidden) -> Self {
+        Self { hides, ..self }
     }
 
     pub(super) fn io(place: &str, source: io::Error) -> Self {

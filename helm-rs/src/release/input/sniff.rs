@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use bstr::ByteSlice;
 use flate2::bufread::MultiGzDecoder;
 
 use super::{
@@ -50,9 +51,14 @@ pub(super) fn split(
         Some(text) if object::is_base64(text) && text.len() >= 16 => {
             bare(place, reader, limits, sink)
         }
-        Some(text) if text.contains(&0) => sink(Piece::Other),
+        Some(text) if text.contains(&0) && !looks_like_object(text) => sink(Piece::Other),
         Some(_) => split_yaml::split(place, &mut reader, limits, sink),
     }
+}
+
+/// Whether a text with a NUL in it is a damaged object, and not a binary file.
+fn looks_like_object(text: &[u8]) -> bool {
+    ["apiVersion:", "kind:", "sh.helm.release."].iter().any(|word| text.contains_str(word))
 }
 
 fn bare(place: &str, reader: impl Read, limits: &InputLimits, sink: &mut Sink<'_>) -> bool {

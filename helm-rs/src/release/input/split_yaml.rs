@@ -6,7 +6,7 @@
 use std::io::{BufRead, Read};
 
 use super::sniff::Sink;
-use super::{Chunk, End, Fault, Form, InputLimits, Piece};
+use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -30,6 +30,34 @@ struct Splitter<'a> {
     /// The document has an API version, and said what kind it is, outside of items.
     has_version: bool,
     has_kind: bool,
+    /// What the items of the list are, where its kind says it.
+    list_of: Option<Storage>,
+    item: Item,
+    /// Items that do not say what they are, for as long as the list has not said it.
+    waiting: Vec<Chunk>,
+    waiting_bytes: usize,
+}
+
+/// What is seen of the item being read.
+#[derive(Clone, Copy, Default)]
+struct Item {
+    /// The indentation of its fields.
+    indent: Option<usize>,
+    has_kind: bool,
+}
+
+impl Item {
+    /// Looks at a line whose dash is a blank already.
+    fn line(&mut self, line: &[u8]) {
+        let indent = line.iter().take_while(|&&byte| byte == b' ').count();
+        let rest = line.get(indent..).unwrap_or_default();
+        if matches!(rest.first(), None | Some(b'\n' | b'\r' | b'#')) {
+            return;
+        }
+        if *self.indent.get_or_insert(indent) == indent {
+            self.has_kind |= rest.starts_with(b"kind:") || rest.starts_with(b"\"kind\":");
+        }
+    }
 }
 
 /// Splits a stream of YAML.
@@ -50,6 +78,10 @@ pub(super) fn split(
         line: 0,
         has_version: false,
         has_kind: false,
+        list_of: None,
+        item: Item::default(),
+        waiting: Vec::new(),
+        waiting_bytes: 0,
     };
     let mut line = Vec::new();
     loop {
@@ -84,7 +116,10 @@ impl Splitter<'_> {
             return go_on;
         }
         self.has_version |= line.starts_with(b"apiVersion:");
-        self.has_kind |= line.starts_with(b"kind:");
+        if let Some(kind) = line.strip_prefix(b"kind:") {
+            self.has_kind = true;
+            self.list_of = Storage::of_list(kind.trim_ascii());
+        }
         if self.state == State::Document && line.trim_ascii_end() == b"items:" {
             self.text.clear();
             self.overflow = false;
@@ -115,10 +150,13 @@ impl Splitter<'_> {
             if let Some(dash) = text.get_mut(indent) {
                 *dash = b' ';
             }
+            self.item = Item::default();
+            self.item.line(&text);
             self.push(&text);
             return go_on;
         }
         if dash.is_some_and(|dash| indent > dash) {
+            self.item.line(line);
             self.push(line);
             return true;
         }
@@ -150,10 +188,21 @@ impl Splitter<'_> {
         } else {
             self.flush(end, sink)
         };
+        let go_on = go_on && self.hand_on(sink);
         self.state = State::Document;
         (self.has_version, self.has_kind) = (false, false);
+        (self.list_of, self.item) = (None, Item::default());
         self.text.clear();
         go_on
+    }
+
+    /// Hands on the items that waited for what the list says.
+    fn hand_on(&mut self, sink: &mut Sink<'_>) -> bool {
+        self.waiting_bytes = 0;
+        let list_of = self.list_of;
+        std::mem::take(&mut self.waiting)
+            .into_iter()
+            .all(|chunk| sink(Piece::Chunk(Chunk { list_of, ..chunk })))
     }
 
     /// Whether nothing was collected but blanks and comments.
@@ -186,7 +235,16 @@ impl Splitter<'_> {
         if overflow {
             return sink(Piece::Fault(Fault::too_large(&place, self.limits)));
         }
-        sink(Piece::Chunk(Chunk { place, form: Form::Yaml, list_of: None, end, text }))
+        let is_item = matches!(self.state, State::Items(_));
+        let list_of = self.list_of.filter(|_| is_item);
+        let chunk = Chunk { place, form: Form::Yaml, list_of, end, text };
+        if is_item && !self.has_kind && !self.item.has_kind {
+            self.waiting_bytes += chunk.text.len();
+            self.waiting.push(chunk);
+            // No more is held than one object may have.
+            return self.waiting_bytes <= self.limits.object || self.hand_on(sink);
+        }
+        sink(Piece::Chunk(chunk))
     }
 }
 

@@ -63,6 +63,15 @@ pub struct Entry {
     pub record: Result<Record, DecodeError>,
 }
 
+impl Entry {
+    /// The record as one that was asked for by its key, which must decode.
+    fn stored(self, key: &str) -> Result<Stored, StorageError> {
+        let record =
+            self.record.map_err(|source| StorageError::Decode { key: key.to_owned(), source })?;
+        Ok(Stored { record, labels: without_system(self.labels) })
+    }
+}
+
 /// What is known of an entry whose record was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -129,10 +138,7 @@ pub trait Driver: Send + Sync {
     fn get<'a>(&'a self, key: &'a str) -> StorageReply<'a, Stored> {
         Box::pin(async move {
             let entry = self.entry(key).await?.ok_or(StorageError::NotFound)?;
-            let record = entry
-                .record
-                .map_err(|source| StorageError::Decode { key: key.to_owned(), source })?;
-            Ok(Stored { record, labels: without_system(entry.labels) })
+            entry.stored(key)
         })
     }
 

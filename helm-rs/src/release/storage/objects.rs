@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::error::check_label_value;
 use super::{
     DecodeError, Driver, Entry, Head, Labels, StorageError, StorageReply, Stored, Write,
-    decode_record, encode_record, without_system,
+    decode_record, encode_record,
 };
 use crate::cluster::{
     Clock, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, Target,
@@ -103,7 +103,7 @@ impl<'a> ObjectDriver<'a> {
         }
     }
 
-    fn object(&self, key: &str, record: &Record, labels: Labels) -> Result<Value, StorageError> {
+    fn object(&self, key: &str, record: &Record, labels: &Labels) -> Result<Value, StorageError> {
         let is_secret = self.kind == ObjectKind::Secret;
         let mut object = json!({
             "apiVersion": "v1",
@@ -186,11 +186,7 @@ impl Driver for ObjectDriver<'_> {
                     return Err(self.error(doing, error));
                 }
             };
-            let entry = self.entry_of(object);
-            let record = entry
-                .record
-                .map_err(|source| StorageError::Decode { key: key.to_owned(), source })?;
-            Ok(Stored { record, labels: without_system(entry.labels) })
+            self.entry_of(object).stored(key)
         })
     }
 
@@ -247,7 +243,7 @@ impl Driver for ObjectDriver<'_> {
         write: Write,
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let object = self.object(key, record, labels)?;
+            let object = self.object(key, record, &labels)?;
             let (target, options) = (self.target(key), self.options());
             match write {
                 Write::New => match self.cluster.create(&target, &object, &options).await {

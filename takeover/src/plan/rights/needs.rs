@@ -12,6 +12,7 @@ use helm_rs::apply::Item;
 use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
 use serde_json::Value;
 
+use crate::inventory;
 use crate::plan::{Action, RecordAbout};
 use crate::run::lock;
 use crate::survey::{OPERATOR, text};
@@ -153,6 +154,13 @@ impl Needs {
                 self.plain(Part::Records, right, "the foreign record");
             }
         }
+    }
+
+    /// Talos' inventory, so that whoever plans sees what of it is listed there.
+    pub(crate) fn inventory(&mut self) {
+        let (place, name) = (inventory::INVENTORY_NAMESPACE, inventory::INVENTORY_NAME);
+        let right = Right::named("get", "", "configmaps", place, name);
+        self.plain(Part::Installation, right, "what Talos' inventory lists");
     }
 
     /// What waiting and the forecast of restarts read besides the objects themselves.

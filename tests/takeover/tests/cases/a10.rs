@@ -11,7 +11,7 @@ use plane::Plane;
 use takeover::job;
 use takeover::plan::Outcome;
 use takeover_tests::job::{Permission, Worker, permissions, without};
-use takeover_tests::{Bed, helm_install, kube_proxy_on, prepared, values, values_path};
+use takeover_tests::{Bed, helm_install, kube_proxy_on, prepared, records, values, values_path};
 
 const JOB: &str = "system:serviceaccount:kube-system:ichor-cni";
 /// Permissions that are taken away in each scenario, unless `ICHOR_RIGHTS_PROOF` asks for all.
@@ -43,6 +43,8 @@ async fn check(name: &str, bed: &Bed, values: Option<&Map>) {
     let own = bed.plan_of(&worker, values).await.unwrap();
     assert_eq!(own.plan.refusals, [], "{name}: as the Job sees itself");
     assert_eq!(own.plan.digest, admin.plan.digest, "{name}: the Job plans the same");
+    assert_eq!(own.plan.talos_inventory, admin.plan.talos_inventory, "{name}");
+    assert_eq!(own.plan.objects, admin.plan.objects, "{name}");
     let mark = bed.plane.audit_log().mark();
     let (tried, few) = remove_each(name, bed, &worker, values, &admin.plan.digest, &roles).await;
     for write in bed.plane.audit_log().writes(JOB, mark).unwrap() {
@@ -161,14 +163,21 @@ async fn a10_everything_is_there() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a10_records_in_another_namespace() {
-    let values = values_path("01");
-    let bed = prepared("a10-infra", "1", move |plane: &Plane| {
-        let more = ["--create-namespace", "--set", "namespaceOverride=kube-system", "-f", &values];
-        helm_install(plane, "net", "infra", "1.20.0", &more);
-    })
-    .await;
-    let Some(bed) = bed else { return };
+    let Some(bed) = records::in_another_namespace().await else { return };
     check("records in infra", &bed, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a10_records_in_config_maps() {
+    let Some(bed) = records::three_revisions("configmap").await else { return };
+    check("records in ConfigMaps", &bed, None).await;
+}
+
+/// The Job reads Talos' inventory as well, so that its plan is the operator's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a10_on_talos() {
+    let Some(bed) = crate::talos::with_01().await else { return };
+    check("on Talos", &bed, None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

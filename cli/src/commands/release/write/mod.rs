@@ -20,7 +20,7 @@ use crate::error::CommandError;
 use crate::flags;
 use crate::output::Output;
 
-pub(crate) use session::{Heard, run};
+pub(crate) use session::{Heard, Host, run};
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]
