@@ -10,7 +10,7 @@ use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
-use crate::release::storage::{Head, Labels, Storage, StorageError, Stored};
+use crate::release::storage::{Head, Labels, LaidBy, Storage, StorageError, Stored};
 use crate::release::{Record, Status};
 use crate::render::Host;
 use crate::values::{self, Nulls};
@@ -79,7 +79,10 @@ pub async fn upgrade(
     if release.hide_secret && release.dry_run == DryRun::No {
         return Err(ActionError::HideSecret);
     }
-    let mut prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let (info_before, manifest_before) =
+        (prepared.current.record.info(), prepared.current.record.manifest());
+    let before = prepared.current.lay_by()?;
     values::process_dependencies(&mut chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -99,9 +102,8 @@ pub async fn upgrade(
         &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
         release,
     )?;
-    let before = &prepared.current.record;
-    let first_deployed = before.info()?.first_deployed;
-    let manifest_before = before.manifest()?;
+    let first_deployed = info_before?.first_deployed;
+    let manifest_before = manifest_before?;
     let labels = merge_labels(&prepared.last, &release.labels);
     let now = session.now();
     let draft = Draft {
@@ -180,9 +182,7 @@ pub async fn upgrade(
         source: Box::new(source),
     };
     // Helm goes on when this fails, and leaves two deployed revisions.
-    supersede(&storage, &mut prepared.current).await.map_err(unrecorded)?;
-    // Each record is a megabyte.
-    drop(prepared);
+    supersede(&storage, before, &release.name).await.map_err(unrecorded)?;
     let description = match release.description.as_str() {
         "" => "Upgrade complete",
         description => description,
@@ -194,7 +194,12 @@ pub async fn upgrade(
 }
 
 /// Marks the revision before as superseded.
-async fn supersede(storage: &Storage<'_>, before: &mut Stored) -> Result<(), StorageError> {
+async fn supersede(
+    storage: &Storage<'_>,
+    before: LaidBy,
+    release: &str,
+) -> Result<(), StorageError> {
+    let mut before = before.take_up(release)?;
     let description = before.record.info()?.description;
     before.record.set_status(&Status::Superseded, &description)?;
     storage.update(&before.record, &before.labels).await
