@@ -7,7 +7,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::CommandError;
 
 /// Turns what clap says into what Helm says, as far as Helm has the same mistake.
-pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandError {
+pub(crate) fn usage_error(
+    definition: &clap::Command,
+    error: &clap::Error,
+    arguments: &[String],
+) -> CommandError {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         Some(ContextValue::Strings(texts)) => texts.first().map(String::as_str),
@@ -16,6 +20,9 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
     if let Some(mistake) = value_apart(error, argument, arguments) {
         return mistake;
+    }
+    if let Some(message) = wrong_count(definition, error, arguments) {
+        return CommandError::new(message);
     }
     let message = match error.kind() {
         ErrorKind::UnknownArgument => unknown_flag(argument, arguments),
@@ -48,6 +55,50 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
         _ => "see --help".to_owned(),
     };
     CommandError::new(message).hint(hint)
+}
+
+/// Too few or too many arguments of a command that takes a fixed number (`cmd/helm/require/args.go`).
+fn wrong_count(
+    definition: &clap::Command,
+    error: &clap::Error,
+    arguments: &[String],
+) -> Option<String> {
+    let named = |context: Option<&ContextValue>| match context {
+        Some(ContextValue::Strings(names)) => names.iter().all(|name| !name.starts_with('-')),
+        Some(ContextValue::String(name)) => !name.starts_with('-'),
+        _ => false,
+    };
+    let is_count =
+        matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
+    if !is_count || !named(error.get(ContextKind::InvalidArg)) {
+        return None;
+    }
+    let (mut command, mut path) = (definition, definition.get_name().to_owned());
+    for argument in arguments.iter().skip(1) {
+        if let Some(below) = command.find_subcommand(argument) {
+            command = below;
+            path = format!("{path} {}", below.get_name());
+        }
+    }
+    let positionals: Vec<&clap::Arg> = command.get_positionals().collect();
+    let is_one = |argument: &&clap::Arg| {
+        argument.is_required_set() && !matches!(argument.get_action(), clap::ArgAction::Append)
+    };
+    if command.has_subcommands() || !positionals.iter().all(is_one) {
+        return None;
+    }
+    let takes = match positionals.len() {
+        0 => "accepts no arguments".to_owned(),
+        1 => "requires 1 argument".to_owned(),
+        count => format!("requires {count} arguments"),
+    };
+    let names: Vec<String> = positionals
+        .iter()
+        .flat_map(|argument| argument.get_value_names().unwrap_or_default())
+        .map(|name| format!("[{name}] "))
+        .collect();
+    let quoted = helm_rs::gotext::quote(&path);
+    Some(format!("{quoted} {takes}\n\nUsage:  {path} {}[flags]", names.concat()))
 }
 
 /// A flag whose value may be left out takes it after `=` only; apart, it is an argument too many.

@@ -10,7 +10,7 @@ use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
-use crate::release::storage::{Head, Labels, Storage, StorageError, Stored};
+use crate::release::storage::{Head, Labels, LaidBy, Storage, StorageError, Stored};
 use crate::release::{Record, Status};
 use crate::render::Host;
 use crate::values::{self, Nulls};
@@ -80,6 +80,9 @@ pub async fn upgrade(
         return Err(ActionError::HideSecret);
     }
     let prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let (info_before, manifest_before) =
+        (prepared.current.record.info(), prepared.current.record.manifest());
+    let before = prepared.current.lay_by()?;
     values::process_dependencies(&mut chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -99,13 +102,9 @@ pub async fn upgrade(
         &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
         release,
     )?;
-    let Prepared { current: before, last, .. } = &prepared;
-    let first_deployed = before.record.info()?.first_deployed;
-    let before_revision = before.record.revision()?;
-    let manifest_before = before.record.manifest()?;
-    let labels = merge_labels(last, &release.labels);
-    // A record is a megabyte, and this one is needed again only at the end.
-    let prepared = Prepared { current: Stored::default(), ..prepared };
+    let first_deployed = info_before?.first_deployed;
+    let manifest_before = manifest_before?;
+    let labels = merge_labels(&prepared.last, &release.labels);
     let now = session.now();
     let draft = Draft {
         options: release,
@@ -160,7 +159,9 @@ pub async fn upgrade(
     storage.max_history = options.max_history;
     storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
-    if let Err(error) = write(session, &current, &target, live, release).await {
+    let written = write(session, &current, &target, live, release).await;
+    drop((current, target));
+    if let Err(error) = written {
         let description =
             format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
         session.log(format!("warning: {description}"));
@@ -181,7 +182,7 @@ pub async fn upgrade(
         source: Box::new(source),
     };
     // Helm goes on when this fails, and leaves two deployed revisions.
-    supersede(&storage, &release.name, before_revision).await.map_err(unrecorded)?;
+    supersede(&storage, before, &release.name).await.map_err(unrecorded)?;
     let description = match release.description.as_str() {
         "" => "Upgrade complete",
         description => description,
@@ -192,12 +193,13 @@ pub async fn upgrade(
     Ok(record)
 }
 
-/// Marks the revision before as superseded, unless it had to make room for the new one.
-async fn supersede(storage: &Storage<'_>, name: &str, revision: i64) -> Result<(), StorageError> {
-    let mut before = match storage.again(name, revision).await {
-        Err(StorageError::NotFound) => return Ok(()),
-        before => before?,
-    };
+/// Marks the revision before as superseded.
+async fn supersede(
+    storage: &Storage<'_>,
+    before: LaidBy,
+    release: &str,
+) -> Result<(), StorageError> {
+    let mut before = before.take_up(release)?;
     let description = before.record.info()?.description;
     before.record.set_status(&Status::Superseded, &description)?;
     storage.update(&before.record, &before.labels).await

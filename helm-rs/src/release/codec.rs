@@ -213,6 +213,19 @@ pub(super) fn encode_twice(object: &RawObject) -> std::io::Result<String> {
     Ok(compress(object, inner)?.finish()?.0.into_inner())
 }
 
+/// An object's JSON in little room for a while: quickly packed, a fifth of its size.
+pub(super) fn lay_by(object: &RawObject) -> std::io::Result<Vec<u8>> {
+    let packed = Vec::with_capacity(object.json_size() / 3);
+    let mut gzip = GzEncoder::new(packed, Compression::fast());
+    object.write_json(&mut gzip)?;
+    gzip.finish()
+}
+
+/// What [`lay_by`] packed.
+pub(super) fn take_up(packed: &[u8], limits: CodecLimits) -> Result<String, CodecError> {
+    checked(decompress(packed, limits)?, limits)
+}
+
 /// Takes all that is written at once: of a writer that takes a part, `EncoderWriter` keeps the rest
 /// and then takes nothing itself for once, which `GzEncoder` holds for a fault.
 struct Whole<W>(W);
@@ -246,6 +259,7 @@ fn compress<W: Write>(object: &RawObject, out: W) -> std::io::Result<W> {
 mod tests {
     use super::{
         CodecError, CodecLimits, STANDARD, decode, decode_owned, encode, encode_once, encode_twice,
+        lay_by, take_up,
     };
     use crate::release::RawObject;
     use base64::Engine as _;
@@ -269,6 +283,17 @@ mod tests {
             assert_eq!(encode_twice(&object).unwrap(), STANDARD.encode(&once));
             assert_eq!(decode_owned(once.into_bytes(), CodecLimits::default()).unwrap(), json);
         }
+    }
+
+    #[test]
+    fn what_is_laid_by_comes_back_whole() {
+        let json =
+            format!(r#"{{"name":"x","chart":"{}","config":{{"a":"ö"}}}}"#, "=".repeat(100_000));
+        let packed = lay_by(&RawObject::parse(&json).unwrap()).unwrap();
+        assert!(packed.len() < 10_000);
+        assert_eq!(take_up(&packed, CodecLimits::default()).unwrap(), json);
+        let limits = CodecLimits { decompressed: 1000, ..CodecLimits::default() };
+        assert!(matches!(take_up(&packed, limits), Err(CodecError::TooLarge { .. })));
     }
 
     #[test]

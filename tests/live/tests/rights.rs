@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use live::{Program, chart};
 use plane::support::{or_skip, run};
@@ -73,8 +74,6 @@ impl Bed {
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         std::fs::write(&file, list.to_string()).unwrap();
         run(self.plane.kubectl().unwrap().args(["apply", "-f"]).arg(&file)).unwrap();
-        // The authorizer of the server sees a change a moment later.
-        std::thread::sleep(std::time::Duration::from_millis(150));
     }
 
     /// A plan by the worker: exit status, and the rights that it says are missing.
@@ -103,15 +102,29 @@ impl Bed {
                         fewer[index]["rules"].as_array_mut().unwrap().remove(at);
                     }
                     self.grant(&fewer);
-                    let wanted = lines(role, rule, verb.as_str().unwrap());
-                    let told = self.missing(arguments);
-                    assert_eq!(told, (Some(2), wanted), "{verb} of {rule}");
+                    let wanted = (Some(2), lines(role, rule, verb.as_str().unwrap()));
+                    self.comes_to(&wanted, arguments, &format!("{verb} of {rule}"));
                     tried += 1;
                 }
             }
         }
         self.grant(roles);
+        self.comes_to(&(Some(0), BTreeSet::new()), arguments, "all rights");
         tried
+    }
+
+    /// The authorizer of the server sees a change of roles a moment later.
+    fn comes_to(&self, wanted: &(Option<i32>, BTreeSet<String>), arguments: &[&str], what: &str) {
+        let began = Instant::now();
+        loop {
+            let told = self.missing(arguments);
+            if told == *wanted {
+                return;
+            }
+            if began.elapsed() > Duration::from_secs(20) {
+                assert_eq!(told, *wanted, "{what}");
+            }
+        }
     }
 }
 

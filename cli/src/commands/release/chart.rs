@@ -1,7 +1,6 @@
 //! `ichor release chart`: the chart in a record, written back.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,6 +11,7 @@ use super::stored;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::file::{self, Existing};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +73,7 @@ fn write_archive(chart: &UnpackedChart, place: &str, to: &Path) -> Result<PathBu
     let path = to.join(name);
     let bytes = helm_rs::chart::pack(&chart.name, &chart.files).map_err(CommandError::new)?;
     fs::create_dir_all(to).map_err(|error| failed(to, &error))?;
-    write_new(&path, &bytes)?;
+    file::write(&path, &bytes, Existing::Keep).map_err(|error| failed(&path, &error))?;
     Ok(path)
 }
 
@@ -85,7 +85,7 @@ fn write_folder(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandErro
         return Err(taken());
     }
     // Removed again, with what is in it, unless all of it was written.
-    let mut half = temporary(0o777).tempdir_in(to).map_err(|error| failed(to, &error))?;
+    let mut half = file::temporary(0o777).tempdir_in(to).map_err(|error| failed(to, &error))?;
     for file in &chart.files {
         // Names were checked to stay within the chart.
         let (path, named) = (half.path().join(&file.name), folder.join(&file.name));
@@ -100,27 +100,6 @@ fn write_folder(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandErro
     Ok(folder)
 }
 
-/// A file or folder under a name of its own until it is whole, with the rights of a usual one.
-fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".ichor-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = mode;
-    builder
-}
-
-/// Writes a file that is not there yet: all of it, or nothing.
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut half = temporary(0o666).tempfile_in(folder).map_err(|error| failed(path, &error))?;
-    half.as_file_mut().write_all(bytes).map_err(|error| failed(path, &error))?;
-    half.persist_noclobber(path).map_err(|error| failed(path, &error.error))?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -128,7 +107,7 @@ mod tests {
     use helm_rs::chart::File;
     use helm_rs::release::UnpackedChart;
 
-    use super::{write_archive, write_folder, write_new};
+    use super::{write_archive, write_folder};
 
     fn chart(files: &[&str]) -> UnpackedChart {
         let file = |name: &&str| File { name: (*name).to_owned(), data: b"x".to_vec().into() };
@@ -151,9 +130,6 @@ mod tests {
         // Longer than any path may be, so that the second file cannot be written.
         let long = "d/".repeat(3000) + "x";
         assert!(write_folder(&chart(&["a", &long]), to.path()).is_err());
-        assert_eq!(names(to.path()), [""; 0]);
-        assert!(write_new(&to.path().join("missing/a"), b"x").is_err());
-        assert!(write_new(&to.path().join("n".repeat(300)), b"x").is_err());
         assert_eq!(names(to.path()), [""; 0]);
     }
 

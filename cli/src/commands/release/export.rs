@@ -13,13 +13,13 @@ use helm_rs::error_chain;
 use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export, redact};
 
-use super::chart::write_new;
 use super::reading::{Failure, Reading, named_revision};
 use super::source::{Ask, SourceFlags, warn_of_twins};
 use super::time;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::file::{self, Existing};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -315,9 +315,9 @@ fn write(folder: &Path, exported: &Exported, form: Form, text: &str) -> Result<(
         "" => format!("{}.{extension}", exported.name),
         namespace => format!("{namespace}.{}.{extension}", exported.name),
     };
-    write_new(&folder.join(name), text.as_bytes()).map_err(|error| {
-        error.message.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
-    })
+    let path = folder.join(name);
+    file::write(&path, text.as_bytes(), Existing::Keep)
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn summary_value(stored: &StoredRecord, summary: &Summary, description: &str) -> Value {

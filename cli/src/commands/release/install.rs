@@ -51,7 +51,7 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.write.check()?;
+    arguments.write.check(context.environment)?;
     if arguments.names.is_empty() {
         return Err(CommandError::new(
             "\"ichor release install\" requires at least 1 argument\n\n\

@@ -129,7 +129,7 @@ fn make(
     flags: &mut WriteFlags,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    flags.check()?;
+    flags.check(context.environment)?;
     let values = std::mem::take(&mut flags.values).merge(context.environment)?;
     let mut chart = flags.chart(chart, matches!(options, PlanOptions::Install(_)), context)?;
     let mut host = flags.render.host(context.environment)?;

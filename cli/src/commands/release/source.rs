@@ -24,7 +24,9 @@ use crate::error::CommandError;
 #[cfg(not(feature = "network"))]
 use crate::commands::chart::options::NamespaceFlags as ClusterFlags;
 #[cfg(feature = "network")]
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
+#[cfg(feature = "network")]
+use helm_rs::release::storage::ObjectKind;
 
 /// Flags that say where records are.
 #[derive(Debug, Args)]
@@ -134,15 +136,12 @@ impl SourceFlags {
     #[cfg(feature = "network")]
     fn ask_server(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         let environment = context.environment;
-        let driver = match (self.driver, environment.text("HELM_DRIVER")) {
+        let driver = match (self.driver, record_kind(environment)) {
             (Some(driver), _) => driver,
-            (None, None | Some("secret" | "secrets")) => Driver::Secret,
-            (None, Some("configmap" | "configmaps")) => Driver::Configmap,
-            (None, Some(other)) => {
-                return Err(CommandError::new(format_args!(
-                    "HELM_DRIVER={other}: records are read from Secrets and ConfigMaps only"
-                )));
-            }
+            (None, kind) => match kind? {
+                ObjectKind::Secret => Driver::Secret,
+                ObjectKind::ConfigMap => Driver::Configmap,
+            },
         };
         let namespace =
             if self.all_namespaces { String::new() } else { self.cluster.namespace(environment) };

@@ -91,7 +91,7 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.write.check()?;
+    arguments.write.check(context.environment)?;
     let name = arguments.release.clone();
     if arguments.install
         && let Some(replace) = installs(&name, &arguments.write, context)?

@@ -30,18 +30,6 @@ impl<'a> Storage<'a> {
         self.driver.get(&record_key(name, revision)).await
     }
 
-    /// A revision that was read before, with all its labels, by a request that [`Self::last`] makes
-    /// too.
-    ///
-    /// # Errors
-    /// [`StorageError::NotFound`] when it is gone or does not decode any more.
-    pub async fn again(&self, name: &str, revision: i64) -> Result<Stored, StorageError> {
-        match self.driver.entry(&record_key(name, revision)).await? {
-            Some(Entry { record: Ok(record), labels, .. }) => Ok(Stored { record, labels }),
-            _ => Err(StorageError::NotFound),
-        }
-    }
-
     /// Stores a new revision, after the oldest ones made room for it.
     ///
     /// # Errors

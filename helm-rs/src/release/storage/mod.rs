@@ -15,7 +15,7 @@ mod objects;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
-use super::codec::{decode_owned, encode_once, encode_twice};
+use super::codec::{decode_owned, encode_once, encode_twice, lay_by, take_up};
 use super::{CodecError, CodecLimits, Record, Status};
 use crate::cluster::Clock;
 
@@ -36,7 +36,7 @@ pub const SYSTEM_LABELS: [&str; 6] =
     ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
 
 /// A record as it is stored.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Stored {
     /// The record.
     pub record: Record,
@@ -49,6 +49,29 @@ impl Stored {
     /// Whether the label tells this status, by which Helm's queries go.
     pub fn has_status(&self, status: &Status) -> bool {
         has_status(&self.labels, status)
+    }
+}
+
+/// A stored record that is not looked at for a while: packed, as one of a large chart is two megabytes.
+pub(crate) struct LaidBy {
+    packed: Vec<u8>,
+    labels: Labels,
+}
+
+impl Stored {
+    pub(crate) fn lay_by(self) -> Result<LaidBy, StorageError> {
+        let packed = lay_by(self.record.object());
+        let packed = packed.map_err(|source| StorageError::Encode { source })?;
+        Ok(LaidBy { packed, labels: self.labels })
+    }
+}
+
+impl LaidBy {
+    pub(crate) fn take_up(self, key: &str) -> Result<Stored, StorageError> {
+        let failed = |source| StorageError::Decode { key: key.to_owned(), source };
+        let json = take_up(&self.packed, CodecLimits::default());
+        let record = json.map_err(DecodeError::from).and_then(record_of).map_err(failed)?;
+        Ok(Stored { record, labels: self.labels })
     }
 }
 
@@ -224,7 +247,10 @@ fn has_status(labels: &Labels, status: &Status) -> bool {
 
 /// Reads a release string, which is let go as soon as it can be.
 fn decode_record(release: Vec<u8>) -> Result<Record, DecodeError> {
-    let json = decode_owned(release, CodecLimits::default())?;
+    record_of(decode_owned(release, CodecLimits::default())?)
+}
+
+fn record_of(json: String) -> Result<Record, DecodeError> {
     Record::from_text(json).map_err(|error| DecodeError::from(CodecError::Json(error)))
 }
 

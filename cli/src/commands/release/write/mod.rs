@@ -14,7 +14,7 @@ use crate::commands::Context;
 use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
 use crate::commands::chart::template::error_text;
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
 use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::flags;
@@ -109,7 +109,7 @@ struct Refused {
 
 impl WriteFlags {
     /// Refuses what this program cannot do, before anything is read.
-    pub(super) fn check(&self) -> Result<(), CommandError> {
+    pub(super) fn check(&self, environment: &Environment) -> Result<(), CommandError> {
         let refused = [
             ("--force", self.refused.force),
             ("--atomic", self.refused.atomic),
@@ -124,6 +124,7 @@ impl WriteFlags {
         // Helm reads these before anything that has a heading in its errors.
         flags::duration("timeout", &self.timeout)?;
         flags::string_map("-l, --labels", &self.labels)?;
+        record_kind(environment)?;
         match refused.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(CommandError::new(format_args!("{flag} is not supported yet"))
                 .hint("nothing was done; leave the flag out")),

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::Context;
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::ui::Ui;
 
@@ -83,15 +83,7 @@ impl Host {
     /// Connects, and watches for signals.
     pub(crate) fn open(flags: &ClusterFlags, context: &Context<'_>) -> Result<Self, CommandError> {
         let environment = context.environment;
-        let kind = match environment.text("HELM_DRIVER") {
-            None | Some("secret" | "secrets") => ObjectKind::Secret,
-            Some("configmap" | "configmaps") => ObjectKind::ConfigMap,
-            Some(other) => {
-                return Err(CommandError::new(format_args!(
-                    "HELM_DRIVER={other}: records are kept in Secrets or ConfigMaps only"
-                )));
-            }
-        };
+        let kind = record_kind(environment)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             // One for the connection; this thread renders, and asks.
             .worker_threads(1)
