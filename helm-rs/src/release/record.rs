@@ -291,6 +291,10 @@ impl Summary {
             app_version: Option<Cow<'a, str>>,
         }
         let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
+        // Serde reads an array into a structure too.
+        if !json.trim_start().starts_with('{') {
+            return Err(serde::de::Error::custom("not an object"));
+        }
         let release: Release<'_> = serde_json::from_str(json)?;
         let metadata = release.chart.and_then(|chart| chart.metadata);
         let has_chart = metadata.is_some();

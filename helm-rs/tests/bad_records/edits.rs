@@ -129,6 +129,10 @@ const EDITS: &[Edit] = &[
     ("an odd line before it", |line| format!("<<<<<<< HEAD\n{line}\n")),
     ("a quote", |line| format!("{line}'\n")),
     ("a bracket", |line| format!("{line}{{\n")),
+    ("a closing bracket before it", |line| format!("]\n{line}\n")),
+    ("a list's end before it", |line| format!("],\"more\":[\n{line}\n")),
+    ("an array's start before it", |line| format!("[\n{line}\n")),
+    ("an object's end before it", |line| format!("}},\n{line}\n")),
 ];
 
 /// The revisions of `web` that are neither there nor told to be unreadable.
@@ -213,6 +217,49 @@ fn lines_of_a_dump_moved() {
         .collect();
     for length in [2, 3, 5, 8] {
         edit_all(length, &moved);
+    }
+}
+
+/// JSON whose brackets moved.
+#[test]
+fn items_that_stand_elsewhere() {
+    for kind in [Kind::Secret, Kind::ConfigMap] {
+        let dump = json(kind);
+        let list: serde_json::Value = serde_json::from_str(&dump).unwrap();
+        let items = list["items"].as_array().unwrap();
+        let of = |items: &[serde_json::Value]| serde_json::to_string(items).unwrap();
+        let (first, rest) = (of(&items[..1]), of(&items[1..]));
+        let last = &items[3];
+        let text = serde_json::to_string(&last.to_string()).unwrap();
+        // The text, what is not in it, and whether it reads without a fault.
+        for (text, absent, is_good) in [
+            (format!(r#"{{"kind":"List","items":{first},"more":{rest}}}"#), &[][..], false),
+            (format!(r#"{{"kind":"List","more":{rest},"items":{first}}}"#), &[], false),
+            (format!(r#"{{"kind":"List","items":[{first},{rest}]}}"#), &[], true),
+            (format!("[{first},{rest}]"), &[], true),
+            (
+                format!(r#"[{{"kind":"List","items":{first}}},{{"kind":"List","items":{rest}}}]"#),
+                &[],
+                true,
+            ),
+            (
+                format!(r#"{{"kind":"List","items":[{{"kind":"List","items":{first}}},{text}]}}"#),
+                &[2],
+                false,
+            ),
+            (format!("[{},{text}]", of(&items[..3])), &[], false),
+            (format!("{first}{rest}"), &[], true),
+            (format!("{first}\n{text}\n{rest}"), &[], false),
+        ] {
+            assert_eq!(lost(&text), absent, "{text}");
+            assert_eq!(read(text.clone()).faults.is_empty(), is_good, "{text}");
+            // The same in YAML's flow layout, which is read as a whole.
+            if !text.contains('\n') && !text.contains("][") {
+                let yaml = format!("# a\n{text}\n");
+                assert!(lost(&yaml).iter().all(|lost| absent.contains(lost)), "{yaml}");
+                assert_eq!(read(yaml.clone()).faults.is_empty(), is_good, "{yaml}");
+            }
+        }
     }
 }
 

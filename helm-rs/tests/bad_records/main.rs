@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
 mod edits;
+mod files;
 
 use std::io::{Cursor, Write as _};
 

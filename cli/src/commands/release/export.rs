@@ -154,6 +154,7 @@ impl Wanted<'_> {
             source.read(&self.ask(), context, wanted, |stored, json| {
                 let summary =
                     Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                source.check(&stored, &summary)?;
                 if !self.wants(&stored, &summary) {
                     return Ok(None);
                 }
@@ -169,6 +170,12 @@ impl Wanted<'_> {
         let missing: Vec<&str> =
             self.releases.iter().zip(&found).filter(is_missing).map(|(named, _)| named.0).collect();
         match missing.as_slice() {
+            [] if self.arguments.revision > 0
+                && self.releases.is_empty()
+                && made.iter().all(Option::is_none) =>
+            {
+                return Err(CommandError::new("release: not found"));
+            }
             [] => {}
             _ if self.releases.len() == 1 => return Err(CommandError::new("release: not found")),
             missing => {
@@ -238,10 +245,6 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 fn records(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<usize, CommandError> {
     let arguments = wanted.arguments;
     let target = arguments.target();
-    if let Some(folder) = &arguments.to {
-        fs::create_dir_all(folder)
-            .map_err(|error| CommandError::new(format_args!("{}: {error}", folder.display())))?;
-    }
     // What was written of each, where nothing else is kept.
     let written: Mutex<BTreeMap<(String, String), u64>> = Mutex::default();
     let Reading { made, failures } = wanted.each(context, |stored, _, json| {
@@ -311,6 +314,7 @@ fn write(folder: &Path, exported: &Exported, form: Form, text: &str) -> Result<(
         Form::Yaml => "yaml",
         Form::Json => "json",
     };
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let name = match exported.namespace.as_str() {
         "" => format!("{}.{extension}", exported.name),
         namespace => format!("{namespace}.{}.{extension}", exported.name),

@@ -2,9 +2,24 @@
 
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
+use helm_rs::release::Summary;
 use helm_rs::release::input::{Fault, FaultKind, Hidden, StoredRecord};
 
 use crate::error::CommandError;
+
+/// The error about a record whose object says another revision than the release in it, or in
+/// which there is no release.
+pub(super) fn contradiction(record: &StoredRecord, summary: &Summary) -> Option<String> {
+    if summary.name.is_empty() {
+        return Some("holds no release: it has no name".to_owned());
+    }
+    let (name, revision) = (summary.name.as_str(), summary.revision);
+    let hides = record.hides();
+    let differs = hides != Hidden::Any
+        && hides.may_be(name, |_| true)
+        && !hides.may_be(name, |other| other == revision);
+    differs.then(|| format!("holds revision {revision} of release {name}, and is called otherwise"))
+}
 
 /// A record, or a part of the input, of which nothing was made.
 pub(super) struct Failure {
@@ -22,7 +37,10 @@ impl Failure {
         Self {
             hides: fault.hides.clone(),
             namespace: String::new(),
-            is_input: !matches!(fault.source, FaultKind::Object(_) | FaultKind::Misplaced { .. }),
+            is_input: !matches!(
+                fault.source,
+                FaultKind::Object(_) | FaultKind::Misplaced { .. } | FaultKind::Outside
+            ),
             text: error_chain(fault),
         }
     }
@@ -88,9 +106,9 @@ impl<T> Reading<T> {
         unread(self.failures.iter().filter(|failure| failure.is_input).count())
     }
 
-    /// An error when anything could not be read.
+    /// An error when anything could not be read that may be a record.
     pub(super) fn check_whole(&self) -> Result<(), CommandError> {
-        unread(self.failures.len())
+        unread(self.failures.iter().filter(|failure| failure.hides.is_any_record()).count())
     }
 
     /// An error when a revision is there and cannot be read.

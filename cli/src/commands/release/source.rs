@@ -17,7 +17,9 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 
 #[cfg(feature = "network")]
 use super::live::LiveInput;
-use super::reading::{Failure, Head, Reading, invalid_name, named_revision, two_differ};
+use super::reading::{
+    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ,
+};
 use crate::commands::Context;
 use crate::error::CommandError;
 
@@ -320,6 +322,15 @@ impl SourceFlags {
         Ok(reading)
     }
 
+    /// Refuses a record of a file that is not what its object says. Of a cluster's, Helm takes what
+    /// is in it.
+    pub(super) fn check(&self, record: &StoredRecord, summary: &Summary) -> Result<(), String> {
+        if self.is_live() {
+            return Ok(());
+        }
+        contradiction(record, summary).map_or(Ok(()), Err)
+    }
+
     /// Whether a namespace is known and another one than was asked for.
     pub(super) fn excludes(&self, namespace: &str) -> bool {
         !self.all_namespaces
@@ -340,6 +351,7 @@ impl SourceFlags {
             |record, json| {
                 let summary =
                     Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                self.check(&record, &summary)?;
                 let namespace = match record.namespace {
                     empty if empty.is_empty() => summary.namespace.clone(),
                     namespace => namespace,
@@ -497,6 +509,7 @@ impl SourceFlags {
                 namespace => namespace.clone(),
             };
             // An object's labels say whose record it is, or the release itself.
+            self.check(&record, &summary)?;
             let is_other = summary.name != name && record.release_name() != Some(name);
             if is_other || self.excludes(&namespace) {
                 return Ok(None);

@@ -99,6 +99,7 @@ fn read(
     let wanted = |record: &StoredRecord| name.is_none_or(|name| record.may_be_of(name));
     let found = source.read(ask, context, wanted, |stored, json| {
         let summary = Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+        source.check(&stored, &summary)?;
         let namespace = match &stored.namespace {
             empty if empty.is_empty() => summary.namespace.clone(),
             namespace => namespace.clone(),

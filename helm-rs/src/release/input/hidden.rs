@@ -2,7 +2,7 @@
 
 use bstr::ByteSlice;
 
-use super::object::NAME_PREFIX;
+use super::object::{NAME_PREFIX, mentions_record, payloads};
 
 /// The releases that something unreadable may have been a record of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +13,13 @@ pub enum Hidden {
     Releases(Vec<(String, Option<i64>)>),
 }
 
-/// What every record's object has in its text: the key of its data, its type, its name.
-const WORD: &[u8] = b"release";
+/// The key of a record's data, as YAML and JSON write it.
+const KEYS: [&str; 2] = ["release:", "release\""];
 
 impl Hidden {
     /// Told by the names of objects that stand in a text. `is_whole` is whether the text was not
-    /// cut off: what does not even have the word `release` is then no record.
+    /// cut off: what does not even have the key `release`, or says anything else that records say
+    /// of themselves, is then no record.
     pub(super) fn of_text(text: &[u8], is_whole: bool) -> Self {
         let mut found = Vec::new();
         for at in text.find_iter(NAME_PREFIX) {
@@ -29,7 +30,23 @@ impl Hidden {
                 found.push(named);
             }
         }
-        if found.is_empty() && !(is_whole && text.find(WORD).is_none()) {
+        let names = found.len();
+        // Names may be what is damaged: labels say the same once more.
+        if text.contains_str("owner") {
+            let versions = values(text, "version");
+            let revisions = || versions.iter().filter_map(|version| version.parse().ok());
+            for name in values(text, "name") {
+                for revision in revisions() {
+                    let of_labels = (name.clone(), Some(revision));
+                    if !found.contains(&of_labels) {
+                        found.push(of_labels);
+                    }
+                }
+            }
+        }
+        let is_free =
+            || is_whole && !mentions_record(text) && !KEYS.iter().any(|key| text.contains_str(key));
+        if (names == 0 && !is_free()) || payloads(text) > names {
             return Self::Any;
         }
         Self::Releases(found)
@@ -59,6 +76,11 @@ impl Hidden {
         if found.is_empty() { Self::Any } else { Self::Releases(found) }
     }
 
+    /// Whether it may have been a record at all.
+    pub fn is_any_record(&self) -> bool {
+        !matches!(self, Self::Releases(found) if found.is_empty())
+    }
+
     /// Whether a record of a release may be missing whose revision fits; where it is not known it
     /// may fit.
     pub fn may_be(&self, release: &str, fits: impl Fn(i64) -> bool) -> bool {
@@ -69,6 +91,30 @@ impl Hidden {
             }
         }
     }
+}
+
+/// At most so many values of a key are looked at.
+const MAX_VALUES: usize = 16;
+
+/// The values of a key in a text that need not parse, where they can be a name or a number.
+fn values(text: &[u8], key: &str) -> Vec<String> {
+    let value = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        if before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'/') {
+            return None;
+        }
+        let rest = text.get(at + key.len()..)?.trim_start_with(|c| matches!(c, '"' | '\'' | ' '));
+        let rest = rest.strip_prefix(b":")?;
+        let rest = rest.trim_start_with(|c| matches!(c, '"' | '\'' | ' '));
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let value = rest.get(..end)?.to_str().ok()?;
+        (!value.is_empty() && !value.starts_with(NAME_PREFIX)).then(|| value.to_owned())
+    };
+    let mut found: Vec<String> = text.find_iter(key).filter_map(value).take(MAX_VALUES).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Release and revision out of `NAME.vREVISION` and something that cannot be part of it.

@@ -216,7 +216,10 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
                 return sink(fail(ObjectError::TooMany { limit: limits.values }));
             }
             parse(&text, release_scalar(&text, form), |text| {
-                goyaml::json::from_json(text, &Limits::default())
+                let is_loose = !mentions_record(text);
+                let read =
+                    if is_loose { goyaml::json::from_json } else { goyaml::json::from_json_strict };
+                read(text, &Limits::default())
             })
             .map_err(Into::into)
         }
@@ -246,7 +249,8 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     let mut object = match value {
         Value::Map(object) => object,
         // The items of a list without the list.
-        Value::Seq(items) => return items_of(&place, None, items, sink),
+        Value::Seq(items) => return items_of(&place, None, items, 0, sink),
+        Value::String(text) if mentions_record(&text) => return sink(fail(ObjectError::Part)),
         _ => return sink(Ok(None)),
     };
     let kind = string(object.get("kind"));
@@ -256,42 +260,85 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     if kind.ends_with("List")
         && let Some(Value::Seq(items)) = object.remove("items")
     {
-        return items_of(&place, Storage::of_list(kind.as_bytes()), items, sink);
+        if object.values().any(holds_record) {
+            sink(fail(ObjectError::Part));
+        }
+        return items_of(&place, Storage::of_list(kind.as_bytes()), items, 0, sink);
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
     // What does not say what or whose it is, is a list of nothing, or has fields that its kind
     // does not have, may be a part of a record.
-    let is_odd = kind.is_empty()
+    let is_odd = (kind.is_empty() && list_of.is_none())
         || kind.ends_with("List")
         || name_of(&object).is_none_or(str::is_empty)
-        || (storage.is_some() && object.keys().any(|key| !FIELDS.iter().any(|field| key == field)));
+        || (storage.is_some() && has_other_fields(&object));
     match object_of(place.clone(), storage, object) {
         Ok(None) if is_odd && mentions_record(&text) => sink(fail(ObjectError::Part)),
         answer => sink(answer),
     }
 }
 
+/// Lists within lists are looked through this deep; what is deeper is a fault if it mentions a
+/// record.
+const MAX_LISTS: usize = 8;
+
 /// Reads the items of a list that is in memory as a whole.
 fn items_of(
     place: &str,
     list_of: Option<Storage>,
     items: Vec<Value>,
+    depth: usize,
     sink: &mut dyn FnMut(Answer),
 ) {
     for (index, item) in items.into_iter().enumerate() {
-        let Value::Map(item) = item else {
-            sink(Ok(None));
-            continue;
-        };
         let place = format!("{place} item {}", index + 1);
+        let part = || Err(Fault::new(&place, ObjectError::Part.into()));
+        let mut item = match item {
+            Value::Map(item) => item,
+            Value::Seq(items) if depth < MAX_LISTS => {
+                items_of(&place, list_of, items, depth + 1, sink);
+                continue;
+            }
+            other => {
+                sink(if holds_record(&other) { part() } else { Ok(None) });
+                continue;
+            }
+        };
         let kind = string(item.get("kind"));
+        if kind.ends_with("List")
+            && depth < MAX_LISTS
+            && let Some(Value::Seq(items)) = item.remove("items")
+        {
+            items_of(&place, Storage::of_list(kind.as_bytes()), items, depth + 1, sink);
+            continue;
+        }
         let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
-        let is_part = has_release(&item) && name_of(&item).is_none_or(str::is_empty);
+        let is_odd = kind.is_empty()
+            || kind.ends_with("List")
+            || name_of(&item).is_none_or(str::is_empty)
+            || (storage.is_some() && has_other_fields(&item));
+        let is_part = is_odd && item.values().any(holds_record);
         match object_of(place.clone(), storage, item) {
-            Ok(None) if is_part => sink(Err(Fault::new(&place, ObjectError::Part.into()))),
+            Ok(None) if is_part => sink(part()),
             answer => sink(answer),
         }
     }
+}
+
+/// Whether a text within a value is what a record says of itself, or holds it.
+fn holds_record(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            mentions_record(text) || PAYLOADS.iter().any(|start| text.starts_with_str(start))
+        }
+        Value::Seq(items) => items.iter().any(holds_record),
+        Value::Map(map) => map.values().any(holds_record),
+        _ => false,
+    }
+}
+
+fn has_other_fields(object: &Map) -> bool {
+    object.keys().any(|key| !FIELDS.iter().any(|field| key == field))
 }
 
 /// The fields of Secrets and `ConfigMap`s.
@@ -473,8 +520,18 @@ fn labels(metadata: Option<&Map>) -> Vec<(String, String)> {
 
 /// Whether a text has something in it that records say of themselves.
 pub(super) fn mentions_record(text: &[u8]) -> bool {
-    [NAME_PREFIX, SECRET_TYPE].iter().any(|word| text.contains_str(word))
-        || PAYLOADS.iter().any(|start| text.contains_str(format!("release: {start}")))
+    [NAME_PREFIX, SECRET_TYPE].iter().any(|word| text.contains_str(word)) || payloads(text) > 0
+}
+
+/// How many releases stand in a text under their key, in YAML or in JSON.
+pub(super) fn payloads(text: &[u8]) -> usize {
+    let is_payload = |at: &usize| {
+        let rest = text.get(at + "release".len()..).unwrap_or_default();
+        let rest =
+            rest.trim_start_with(|c| matches!(c, '"' | '\'' | ':' | ' ' | '\t' | '\n' | '|'));
+        PAYLOADS.iter().any(|start| rest.starts_with_str(start))
+    };
+    text.find_iter("release").filter(is_payload).count()
 }
 
 /// What gzip is in base64, and that in base64 again.
@@ -525,7 +582,9 @@ fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, St
 
 /// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
 fn bare(place: String, text: &[u8]) -> StoredRecord {
-    let packed = bytes::without(text.trim(), |byte| byte.is_ascii_whitespace());
+    // `jq` without `-r` and JSON path leave quotes.
+    let text = text.trim().trim_with(|c| matches!(c, '"' | '\''));
+    let packed = bytes::without(text, |byte| byte.is_ascii_whitespace());
     let release = match codec::GO.decode(&packed) {
         Ok(inner) if is_base64(&inner) => inner,
         _ => packed.into_owned(),

@@ -47,6 +47,18 @@ pub enum FaultKind {
         /// The line in its file, from 1.
         line: usize,
     },
+    /// Something beside a list's items that looks like a record.
+    #[error("a part of a release record stands in the list and in none of its items")]
+    Outside,
+    /// A text in another encoding than UTF-8.
+    #[error("is UTF-16: write it in UTF-8 (`iconv -f UTF-16 -t UTF-8`)")]
+    Utf16,
+    /// Compressed with something else than gzip.
+    #[error("is compressed with {with}: unpack it first")]
+    Compressed {
+        /// The program.
+        with: &'static str,
+    },
     /// Neither an object nor the end.
     #[error("unexpected byte 0x{byte:02x} where an object should begin")]
     Unexpected {

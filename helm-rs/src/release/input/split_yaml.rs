@@ -6,6 +6,8 @@
 
 use std::io::{BufRead, Read};
 
+use bstr::ByteSlice;
+
 use super::object::mentions_record;
 use super::scan::FaultKind;
 use super::sniff::Sink;
@@ -32,6 +34,8 @@ struct Splitter<'a> {
     count: usize,
     /// The number of the line being read.
     line: usize,
+    /// What the list says before its items, until the first one is seen.
+    head: Vec<u8>,
     /// What the list says behind its items, and the number of its first line.
     tail: Vec<u8>,
     tail_line: usize,
@@ -84,6 +88,7 @@ pub(super) fn split(
         misplaced: None,
         count: 0,
         line: 0,
+        head: Vec::new(),
         tail: Vec::new(),
         tail_line: 0,
         has_version: false,
@@ -125,17 +130,24 @@ impl Splitter<'_> {
             }
             return go_on;
         }
-        self.has_version |= line.starts_with(b"apiVersion:");
-        if let Some(kind) = line.strip_prefix(b"kind:") {
-            self.has_kind = true;
-            self.list_of = Storage::of_list(kind.trim_ascii());
+        let is_start = self.state == State::Document && self.text.is_empty();
+        // A byte order mark, and directives before a document.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_start).unwrap_or(line);
+        if is_start && line.starts_with(b"%") {
+            return true;
         }
-        if self.state == State::Document && line.trim_ascii_end() == b"items:" {
-            let head = std::mem::take(&mut self.text);
-            let go_on = self.outside(&head, self.line, sink);
-            self.overflow = false;
+        self.has_version |= value_of(line, "apiVersion").is_some();
+        if let Some(kind) = value_of(line, "kind") {
+            self.has_kind = true;
+            let kind = kind.trim_with(|c| matches!(c, '"' | '\'') || c.is_ascii_whitespace());
+            self.list_of = Storage::of_list(kind);
+        }
+        let opens = value_of(line, "items").is_some_and(|rest| rest.trim_ascii().is_empty());
+        if self.state == State::Document && opens && !self.overflow {
+            self.head = std::mem::take(&mut self.text);
+            self.head.extend_from_slice(line);
             self.state = State::Items(None);
-            return go_on;
+            return true;
         }
         match self.state {
             State::Document => self.push(line),
@@ -152,9 +164,19 @@ impl Splitter<'_> {
             return true;
         }
         if is_entry(rest) && dash.is_none_or(|dash| dash == indent) {
-            let go_on = self.flush(End::Told, sink);
+            let head = std::mem::take(&mut self.head);
+            let go_on = self.flush(End::Told, sink) && self.outside(&head, self.line, sink);
             self.open(line, indent);
             return go_on;
+        }
+        if dash.is_none() && !is_key(line) {
+            // In another layout, or broken: one object as a whole.
+            let items = std::mem::take(&mut self.text);
+            self.text = std::mem::take(&mut self.head);
+            self.push(&items);
+            self.push(line);
+            self.state = State::Document;
+            return true;
         }
         if dash.is_some_and(|dash| indent > dash) {
             self.item.line(line);
@@ -166,7 +188,8 @@ impl Splitter<'_> {
             self.push(line);
             return true;
         }
-        let go_on = self.flush(End::Told, sink);
+        let head = std::mem::take(&mut self.head);
+        let go_on = self.flush(End::Told, sink) && self.outside(&head, self.line, sink);
         self.state = State::Tail(dash);
         self.tail_line = self.line;
         go_on && self.push_tail(line, sink)
@@ -210,7 +233,8 @@ impl Splitter<'_> {
 
     /// What stands in a list and outside of its items is no record, unless an edit moved it there.
     fn outside(&mut self, text: &[u8], line: usize, sink: &mut Sink<'_>) -> bool {
-        if !mentions_record(text) {
+        let said = text.lines_with_terminator().filter(|line| !line.trim_start().starts_with(b"#"));
+        if !mentions_record(&bstr::concat(said)) {
             return true;
         }
         self.count += 1;
@@ -242,7 +266,11 @@ impl Splitter<'_> {
         } else {
             self.flush(end, sink)
         };
-        let go_on = go_on && self.end_tail(sink) && self.hand_on(sink);
+        let head = std::mem::take(&mut self.head);
+        let go_on = go_on
+            && self.outside(&head, self.line, sink)
+            && self.end_tail(sink)
+            && self.hand_on(sink);
         self.state = State::Document;
         (self.has_version, self.has_kind) = (false, false);
         (self.list_of, self.item) = (None, Item::default());
@@ -317,6 +345,17 @@ fn indented(line: &[u8]) -> (usize, &[u8]) {
 /// Whether a line, without its indentation, begins an entry of a sequence.
 fn is_entry(rest: &[u8]) -> bool {
     rest.starts_with(b"- ") || rest.trim_ascii_end() == b"-"
+}
+
+/// What stands behind a key of the outermost mapping, which may be in quotes.
+fn value_of<'l>(line: &'l [u8], key: &str) -> Option<&'l [u8]> {
+    let bare = || line.strip_prefix(key.as_bytes());
+    let quoted = |quote: &[u8]| {
+        let rest = line.strip_prefix(quote)?.strip_prefix(key.as_bytes())?;
+        rest.strip_prefix(quote)
+    };
+    let rest = bare().or_else(|| quoted(b"\"")).or_else(|| quoted(b"'"))?;
+    rest.trim_start_with(|c| c == ' ').strip_prefix(b":")
 }
 
 /// Whether a line is a key of the outermost mapping, in the forms that people and programs write.

@@ -262,8 +262,8 @@ pub(super) fn embedded(text: &BStr, depth: usize) -> Option<BString> {
                 Ok(Value::String(inner)) if inner != document.trim() => {
                     embedded(inner.as_bstr(), depth + 1).map(|_| BString::from(HIDDEN))
                 }
-                // JSON in a script or a log.
-                _ if says_secret_in_json(document) => Some(BString::from(HIDDEN)),
+                // In a script or a log.
+                _ if says_data(document) => Some(BString::from(HIDDEN)),
                 // A template of a Secret, or a broken one; prose may name the kind in a line.
                 _ => document
                     .lines()
@@ -295,16 +295,15 @@ fn says_secret(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a text has the kind and the data of a Secret in it as JSON writes them, escaped or not.
-fn says_secret_in_json(text: &[u8]) -> bool {
-    let is_key = |word: &str| {
+/// Whether a text has the data of a Secret in it, in YAML or JSON, quoted or not.
+fn says_data(text: &[u8]) -> bool {
+    ["data", "stringData"].iter().any(|word| {
         text.find_iter(word).any(|at| {
             let rest = text.get(at + word.len()..).unwrap_or_default();
-            let rest = rest.trim_start_with(|c| c == '\\');
-            rest.strip_prefix(b"\"").is_some_and(|rest| rest.trim_start().starts_with(b":"))
+            let rest = rest.trim_start_with(|c| matches!(c, '\\' | '"' | '\'' | ' '));
+            rest.starts_with(b":")
         })
-    };
-    is_key("kind") && (is_key("data") || is_key("stringData"))
+    })
 }
 
 fn is_kind_line(line: &[u8]) -> bool {
@@ -428,6 +427,8 @@ mod tests {
             "kind: ConfigMap\ndata:\n  x: \"\\\"{\\\\\\\"kind\\\\\\\": \\\\\\\"Secret\\\\\\\", \\\\\\\"stringData\\\\\\\": {\\\\\\\"x\\\\\\\": \\\\\\\"LEAK\\\\\\\"}}\\\"\"\n",
             "kind: ConfigMap\ndata:\n  x: \"\\\"\\\\\\\"{\\\\\\\\\\\\\\\"kind\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"Secret\\\\\\\\\\\\\\\", \\\\\\\\\\\\\\\"stringData\\\\\\\\\\\\\\\": {\\\\\\\\\\\\\\\"x\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"LEAK\\\\\\\\\\\\\\\"}}\\\\\\\"\\\"\"\n",
             "kind: ConfigMap\ndata:\n  x: \"curl -d '{\\\"kind\\\": \\\"Secret\\\", \\\"stringData\\\": {\\\"x\\\": \\\"LEAK\\\"}}' http://x\\n\"\n",
+            "kind: ConfigMap\ndata: {x: 'printf \"kind: Secret\\nstringData:\\n  x: LEAK\"'}\n",
+            "kind: ConfigMap\ndata: {x: \"a: b\\n  c\\nf '{kind: Secret, data: {x: LEAK}}'\"}\n",
             "kind: Pod\nspec: {containers: [{env: [{name: DB_PASSWORD, value: LEAK}]}]}\n",
             "kind: Pod\nspec: {args: [--token=LEAK, 'Authorization: Bearer LEAK']}\n",
             "kind: Object\nspec: {manifest: {apiVersion: v1, kind: Secret, stringData: {x: LEAK}}}\n",
