@@ -174,9 +174,12 @@ pub async fn survey(cluster: &dyn Cluster) -> Result<Survey, SurveyError> {
     })
 }
 
-fn is_agent(daemon_set: &Value) -> bool {
-    text(daemon_set, "/metadata/namespace") == NAMESPACE
-        && text(daemon_set, "/metadata/name") == DAEMON_SET
+/// Whether an object is the agents' DaemonSet.
+pub(crate) fn is_agent(object: &Value) -> bool {
+    // What is read from a list of DaemonSets has no kind.
+    matches!(text(object, "/kind"), "DaemonSet" | "")
+        && text(object, "/metadata/namespace") == NAMESPACE
+        && text(object, "/metadata/name") == DAEMON_SET
 }
 
 /// Reading what the Cilium CLI left.

@@ -19,7 +19,7 @@ use super::make::refusal;
 use super::{RecordAbout, Refusal};
 use crate::run::own::{damaged, revision_of};
 use crate::run::stored::{StoredError, StoredPlan};
-use crate::survey::{Survey, SurveyError, failed, records_of_release, text};
+use crate::survey::{Survey, SurveyError, failed, is_agent, records_of_release, text};
 
 /// A takeover that was begun.
 pub(super) struct Begun {
@@ -103,6 +103,14 @@ impl Begun {
     /// The foreign records that it retires at its end.
     pub(super) fn records(&self) -> &[RecordAbout] {
         self.stored.as_ref().map_or(&[], |stored| &stored.plan.records)
+    }
+
+    /// The agents' DaemonSet as the takeover writes it, where there was one before. It stands for
+    /// the live one when somebody deleted that meanwhile.
+    pub(super) fn daemon_set(&self) -> Option<&Value> {
+        let objects = self.stored.iter().flat_map(|stored| &stored.objects);
+        let mut there = objects.filter(|object| !object.before.is_empty());
+        there.find(|object| is_agent(&object.desired)).map(|object| &object.desired)
     }
 
     /// As the end of a sentence about where Cilium comes from.

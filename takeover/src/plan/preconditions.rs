@@ -51,8 +51,15 @@ pub(super) fn preconditions(
         cni: detected.kind().name().to_owned(),
         ..Found::default()
     };
-    let agent = match detected.decide(request.cni_unmanaged) {
-        Ok(detect::Outcome::Cilium(agent)) => agent,
+    let deleted = begun.and_then(Begun::daemon_set).filter(|_| survey.daemon_set.is_none());
+    let image = match detected.decide(request.cni_unmanaged) {
+        Ok(detect::Outcome::Cilium(agent)) => agent.image,
+        // What ran when the takeover was begun is known, and is created anew.
+        Ok(detect::Outcome::Install) | Err(detect::Refusal::UnknownCni { .. })
+            if deleted.is_some() =>
+        {
+            String::new()
+        }
         Ok(detect::Outcome::Unmanaged(others)) => {
             plan.outcome = Outcome::Nothing;
             let names: Vec<String> = others.iter().map(ToString::to_string).collect();
@@ -66,7 +73,8 @@ pub(super) fn preconditions(
             return None;
         }
     };
-    let (Some(daemon_set), Some(config_map)) = (&survey.daemon_set, &survey.config_map) else {
+    let daemon_set = survey.daemon_set.as_ref().or(deleted);
+    let (Some(daemon_set), Some(config_map)) = (daemon_set, &survey.config_map) else {
         plan.refusals.push(refusal(
             "NoConfig",
             "the ConfigMap kube-system/cilium-config is missing, so that the settings of the \
@@ -97,6 +105,11 @@ pub(super) fn preconditions(
     if let Some(provenance) = &provenance {
         plan.found.installer = provenance.installer.to_string();
         plan.found.provenance = tell(provenance) + &begun.map(Begun::tell).unwrap_or_default();
+        if deleted.is_some() {
+            plan.found.provenance.push_str(
+                "; DaemonSet kube-system/cilium was deleted since, so that it is created anew",
+            );
+        }
         plan.records = records(provenance, survey);
         if !provenance.unreadable.is_empty() {
             let objects: Vec<String> =
@@ -110,8 +123,8 @@ pub(super) fn preconditions(
     });
     let pinned = &request.pinned.version;
     let running = match begun {
-        None => version::live(Some(&agent.image), recorded.as_deref()).map(Some),
-        Some(begun) => begun.version(&agent.image, recorded.as_deref()),
+        None => version::live(Some(&image), recorded.as_deref()).map(Some),
+        Some(begun) => begun.version(&image, recorded.as_deref()),
     };
     let step = running
         .and_then(|live| {

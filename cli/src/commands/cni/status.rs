@@ -181,7 +181,11 @@ fn helm(line: &mut impl FnMut(&str, String), status: &Status) {
 }
 
 fn state(status: &Status, plan: Option<&Plan>) -> String {
-    let running = if status.running { "; a run is at work now" } else { "" };
+    let running = status.facts.lock.as_ref().filter(|_| status.running).map(|lock| {
+        // A run that was killed has not released it.
+        let age = lock.age.unwrap_or_default();
+        format!("; a run may be at work: {} renewed the lock {age} s ago", lock.holder)
+    });
     let text = match status.state {
         State::NotBegun => match plan {
             Some(plan) if plan.is_refused() => {
@@ -202,7 +206,7 @@ fn state(status: &Status, plan: Option<&Plan>) -> String {
         }
         State::Restored => "restored: it was taken over, and given back".to_owned(),
     };
-    format!("{text}{running}")
+    text + &running.unwrap_or_default()
 }
 
 fn not_begun(plan: &Plan) -> &'static str {

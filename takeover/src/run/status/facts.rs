@@ -105,6 +105,8 @@ pub struct LockFact {
     pub holder: String,
     /// When it was renewed last, by the holder's clock.
     pub renewed: String,
+    /// Seconds since then, by this program's clock; none when the Lease does not say.
+    pub age: Option<i64>,
     /// Whether that is so long ago, by this program's clock, that the next run takes it.
     pub stale: bool,
 }
@@ -279,7 +281,8 @@ async fn lock(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Option<LockFac
         let age = renewed.parse::<Timestamp>().ok().map(|time| clock.now().duration_since(time));
         let limit = jiff::SignedDuration::try_from(DURATION).unwrap_or_default();
         let stale = age.is_none_or(|age| age >= limit);
-        (!holder.is_empty()).then_some(LockFact { holder, renewed, stale })
+        let age = age.map(|age| age.as_secs().max(0));
+        (!holder.is_empty()).then_some(LockFact { holder, renewed, age, stale })
     }))
 }
 

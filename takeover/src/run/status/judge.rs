@@ -8,7 +8,8 @@ const GO_ON: &str = "ichor adopt --cilium-only --yes (or the Job again)";
 /// Finishes a restore, or begins one.
 const GIVE_BACK: &str = "ichor cni restore --yes";
 /// Waits.
-const WAIT: &str = "wait until the run that is at work is done, then look again";
+const WAIT: &str = "wait until the run that holds the lock is done, or has not renewed it for 15 s, \
+                    then look again";
 /// Objects that are named before the rest is counted.
 const NAMED: usize = 5;
 
@@ -278,7 +279,12 @@ mod tests {
     #[test]
     fn a_lock_that_is_renewed_is_a_run() {
         let mut facts = facts(Some("pending-install"), &[]);
-        let lock = |stale| LockFact { holder: "x".to_owned(), renewed: String::new(), stale };
+        let lock = |stale| LockFact {
+            holder: "x".to_owned(),
+            renewed: String::new(),
+            age: Some(if stale { 15 } else { 3 }),
+            stale,
+        };
         facts.lock = Some(lock(false));
         let status = judge(facts.clone(), &stored());
         assert!(status.running && status.next == [WAIT]);

@@ -51,7 +51,8 @@ pub struct Status {
     /// The same in words; empty when nothing was begun.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stopped: String,
-    /// Whether a run is at work now: the lock is being renewed.
+    /// Whether a run may be at work: the lock is held, and was renewed less than 15 s ago. One that
+    /// was killed looks like that too.
     pub running: bool,
     /// What is missing, damaged or a stranger's, each with what that means.
     pub problems: Vec<String>,

@@ -12,6 +12,7 @@ use takeover_tests::rehearsal::{Rehearsal, Stage, end_state, text};
 use takeover_tests::{Bed, records};
 
 use crate::half_states::{CONFIG_MAP, edit, killed};
+use crate::status::remove;
 
 const DAEMON_SET: &str = "daemonsets.apps kube-system/cilium";
 
@@ -98,6 +99,56 @@ async fn begun_with_records_elsewhere() {
     let set = stage.object("DaemonSet", "kube-system", "cilium").unwrap();
     assert_eq!(text(&set, owner), "cilium");
     goes_on(&rehearsal, stage).await;
+}
+
+/// Somebody deleted the agents' DaemonSet: a new plan creates it, with a consent of its own.
+async fn goes_on_without_the_daemon_set(rehearsal: &Rehearsal, mut stage: Stage) {
+    let (expected, _) = rehearsal.reference().await;
+    remove(&stage, ("apps/v1", "DaemonSet", "daemonsets"), "kube-system", "cilium").await;
+    stage.fresh();
+    let left = left_over(&*stage.memory, &*stage.clock).await.unwrap().unwrap();
+    assert!(left.strangers.iter().any(|one| one.contains("cilium (gone)")), "{left:?}");
+    let error = rehearsal.take_over(&stage, "next", None).await.unwrap_err();
+    assert!(matches!(error, RunError::Stranger { .. }), "{}", error_chain(&error));
+    let plan = rehearsal.plan(&stage).await.plan;
+    println!("{:?} {:?}", plan.outcome, plan.figures());
+    assert!(!plan.is_refused(), "{:?}", plan.refusals);
+    let told = &plan.found.provenance;
+    assert!(told.contains("DaemonSet kube-system/cilium was deleted since"), "{told}");
+    assert_eq!(plan.found.version, left.plan.found.version, "what ran before");
+    assert_eq!(plan.outcome, left.plan.outcome);
+    assert_eq!(plan.records, left.plan.records, "the records of before");
+    assert_eq!(plan.figures().creations, 1);
+    assert!(plan.consent.iter().any(|one| one.flag.starts_with("--accept-cilium-diff")));
+    let done = rehearsal.take_over(&stage, "last", Some(&plan.digest)).await.unwrap();
+    assert_eq!(done.created.len(), 1, "{done:?}");
+    assert_eq!(done.records.deleted.len(), plan.records.len());
+    rehearsal.nothing_is_lost(&stage).await;
+    let state = end_state(&stage.memory);
+    // What went with the DaemonSet are pods and revisions, which its controller makes.
+    let missing: Vec<&String> = expected.keys().filter(|name| !state.contains_key(*name)).collect();
+    let made = |name: &&String| ["Pod ", "ControllerRevision "].iter().any(|k| name.starts_with(k));
+    assert!(missing.iter().all(made), "{missing:?}");
+    assert!(left_over(&*stage.memory, &*stage.clock).await.unwrap().is_none());
+    assert_eq!(rehearsal.plan(&stage).await.plan.outcome, Outcome::Nothing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn begun_and_the_daemon_set_deleted() {
+    let Some(bed) = records::three_revisions("secret").await else { return };
+    let rehearsal = Rehearsal::of_another(bed).await;
+    let stage = killed(&rehearsal, "kube-system/hubble-", 0, Moment::After).await;
+    goes_on_without_the_daemon_set(&rehearsal, stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn begun_upgrade_and_the_daemon_set_deleted() {
+    let Some(bed) = Bed::with_cilium("1.19.6", "01").await else { return };
+    let rehearsal = Rehearsal::of(bed).await;
+    for moment in [Moment::Before, Moment::After] {
+        let stage = killed(&rehearsal, DAEMON_SET, 0, moment).await;
+        goes_on_without_the_daemon_set(&rehearsal, stage).await;
+    }
 }
 
 /// The same as a user does it, on a control plane: killed in the middle of an upgrade, a stranger's

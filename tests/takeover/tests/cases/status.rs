@@ -14,7 +14,7 @@ async fn look(stage: &Stage) -> Status {
     status(&*stage.memory, &*stage.clock).await.unwrap()
 }
 
-async fn remove(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &str) {
+pub(super) async fn remove(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &str) {
     let (api_version, kind, plural) = kind;
     let resource = Arc::new(Resource::builtin(api_version, kind, plural, true));
     let target = Target::new(&resource, namespace, name);
