@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
-use cilium::provenance::Source as Origin;
+use cilium::provenance::{Provenance, Source as Origin};
 use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
@@ -19,7 +19,7 @@ use super::asks::consent;
 use super::begun;
 use super::cause::{self, Causes, object_key};
 use super::origin::leaves_no_values;
-use super::preconditions::{Settled, preconditions, settle};
+use super::preconditions::{Settled, is_deployed, preconditions, settle};
 use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
@@ -36,6 +36,7 @@ use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
+use crate::run::status;
 use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
 /// Requests under way at once.
@@ -190,6 +191,9 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         }
     };
     let checked = preconditions(request, &survey, begun.as_deref(), &mut plan);
+    if let Some(checked) = &checked {
+        plan.refusals.extend(restore_begun(request, &checked.provenance).await);
+    }
     let mut recovered = None;
     if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty()) {
         unseen::check(request, &survey, &checked.provenance, begun.as_deref()).await?;
@@ -221,6 +225,23 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
     prepared.recovered = values;
     Ok(prepared)
+}
+
+/// Foreign records beside a record of ichor's that is deployed: where a restore put them there and
+/// was not seen to its end, none of them says what runs.
+async fn restore_begun(request: &Request<'_>, provenance: &Provenance) -> Option<Refusal> {
+    let is_own = matches!(provenance.source, Origin::Release(_)) && is_deployed(provenance);
+    if !is_own {
+        return None;
+    }
+    let found = status::status(&*request.cluster, request.clock).await.ok()?;
+    (found.state == status::State::RestoreBegun).then(|| {
+        let message = format!(
+            "a restore was begun and is not complete ({}): `ichor cni restore --yes` finishes it",
+            found.stopped
+        );
+        refusal("Restore", message)
+    })
 }
 
 /// The second half: rendering, gate, rights, digest.

@@ -267,11 +267,13 @@ pub(super) fn settle(
 
 /// What is left to do when there are only ichor's own records.
 fn own_outcome(provenance: &Provenance) -> Outcome {
+    if is_deployed(provenance) { Outcome::Nothing } else { Outcome::Resume }
+}
+
+/// Whether ichor's newest record is deployed.
+pub(super) fn is_deployed(provenance: &Provenance) -> bool {
     let newest = provenance.own.as_ref().and_then(|own| own.newest());
-    match newest.map(provenance::Revision::status) {
-        Some(helm_rs::release::Status::Deployed) => Outcome::Nothing,
-        _ => Outcome::Resume,
-    }
+    newest.map(provenance::Revision::status) == Some(helm_rs::release::Status::Deployed)
 }
 
 fn shown(value: Option<&goyaml::Value>) -> String {

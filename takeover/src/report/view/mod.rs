@@ -45,6 +45,8 @@ pub(crate) struct View {
     pub(crate) objects: Vec<ObjectView>,
     /// Objects of which nothing changes.
     pub(crate) quiet: usize,
+    /// What is said of `creations`: they are created, or only missing.
+    pub(crate) creations_title: &'static str,
     pub(crate) creations: Vec<CreationView>,
     pub(crate) residue: Vec<ResidueView>,
     pub(crate) left_objects: Vec<String>,
@@ -227,6 +229,7 @@ impl View {
             figures: figures(plan),
             objects: objects(plan, room),
             quiet: plan.objects.iter().filter(|object| is_quiet(object)).count(),
+            creations_title: if plan.outcome == Outcome::Nothing { "Missing" } else { "To create" },
             creations: of(plan, Action::Create)
                 .map(|object| CreationView {
                     name: safe(&object.about.to_string()),
@@ -417,6 +420,18 @@ fn happens(plan: &Plan) -> Vec<String> {
         ),
     });
     let of_objects = count(plan.objects.len(), "object", "objects");
+    let strays = figures.differences + figures.creations + figures.ownership;
+    if plan.outcome == Outcome::Nothing && strays > 0 {
+        // Nothing of this is written: a takeover is done, and somebody changed what it left.
+        lines.push(format!(
+            "what is there is not what the chart renders, and is left as it is: {}, {}, {} \
+             (`ichor cni status` says what to do)",
+            count(figures.differences, "leaf differs", "leaves differ"),
+            count(figures.creations, "object is missing", "objects are missing"),
+            count(figures.ownership, "ownership leaf differs", "ownership leaves differ"),
+        ));
+        return lines;
+    }
     if plan.gate_is_empty() {
         lines.push(format!(
             "the gate is empty: {of_objects} as the chart renders them, {}",

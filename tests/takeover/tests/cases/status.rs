@@ -1,8 +1,10 @@
 //! `ichor cni status`: what is said of each state that a run, a kill or somebody else leaves.
 
+use goyaml::Limits;
 use helm_rs::cluster::{Cluster, DeleteOptions, Moment, Resource, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use takeover::plan::{Outcome, Request, prepare, to_text};
 use takeover::run::status::{RecordState, State, Status, status};
 use takeover_tests::rehearsal::{Rehearsal, Stage};
 
@@ -190,6 +192,19 @@ async fn status_of_a_restore() {
         let found = look(&stage).await;
         assert_eq!(found.state, State::RestoreBegun, "{part}: {found:?}");
         assert!(found.next[0].starts_with("ichor cni restore"), "{:?}", found.next);
+        // Nor is it taken for a release that can be taken over.
+        stage.fresh();
+        let plan = rehearsal.plan(&stage).await.plan;
+        if part == OWN {
+            assert!(plan.is_refused(), "{:?}", plan.refusals);
+        }
+        if plan.is_refused() {
+            let told = plan.refusals.iter().any(|refusal| {
+                refusal.reason == "Restore" && refusal.message.contains("ichor cni restore --yes")
+            });
+            assert!(told, "{part}: {:?}", plan.refusals);
+        }
+        assert_ne!(plan.outcome, Outcome::TakeOver, "{part}");
     }
     let stage = restore.stage();
     restore.run(&stage, "whole").await.unwrap();
@@ -221,4 +236,28 @@ async fn restore_end(restore: &Rehearsal) -> Stage {
     let stage = restore.stage();
     restore.run(&stage, "whole").await.unwrap();
     stage
+}
+
+/// What was taken over and then changed is left, and the plan does not say otherwise; nor do values
+/// count that the release was not made with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_what_is_ichors_already() {
+    let Some(rehearsal) = rehearsal().await else { return };
+    let stage = done(&rehearsal).await;
+    let whole = rehearsal.plan(&stage).await.plan;
+    assert_eq!((whole.outcome, whole.figures().differences), (Outcome::Nothing, 0));
+    let values = goyaml::from_yaml_map(b"debug: {enabled: true}", "values", &Limits::default());
+    let values = values.unwrap();
+    let request = Request { values: Some(&values), ..rehearsal.request(&stage) };
+    let given = prepare(&request).await.unwrap().plan;
+    assert_eq!((given.outcome, given.figures().differences), (Outcome::Nothing, 0));
+    assert!(given.values.source.contains("--cilium-values is not used"), "{}", given.values.source);
+    remove(&stage, ("v1", "ServiceAccount", "serviceaccounts"), "kube-system", "cilium-envoy")
+        .await;
+    let plan = rehearsal.plan(&stage).await.plan;
+    assert_eq!((plan.outcome, plan.figures().creations), (Outcome::Nothing, 1));
+    let text = to_text(&plan, false);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("is left as it is: 0 leaves differ, 1 object is missing"), "{text}");
+    assert!(!text.contains("is created"), "{text}");
 }
