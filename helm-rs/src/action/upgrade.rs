@@ -193,7 +193,7 @@ pub async fn upgrade(
     Ok(record)
 }
 
-/// Marks the revision before as superseded.
+/// Marks the revision before as superseded, unless it had to make room for the new one.
 async fn supersede(
     storage: &Storage<'_>,
     before: LaidBy,
@@ -202,7 +202,10 @@ async fn supersede(
     let mut before = before.take_up(release)?;
     let description = before.record.info()?.description;
     before.record.set_status(&Status::Superseded, &description)?;
-    storage.update(&before.record, &before.labels).await
+    match storage.update(&before.record, &before.labels).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        updated => updated,
+    }
 }
 
 /// Finds the revisions that count and the values (first part of `prepareUpgrade`).

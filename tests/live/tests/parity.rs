@@ -134,6 +134,9 @@ async fn flags_and_faults() {
         run(&["upgrade", name, &web]);
         run(&["upgrade", "-i", name, &web]);
     }
+    // A revision that failed and has to make room for the next one.
+    run(&["install", "room", &web, "--set", "replicas=-1"]);
+    run(&["upgrade", "room", &web, "--history-max", "1"]);
     run(&["install", &longest, &web]);
     run(&["upgrade", "-i", "1", &nulls]);
     run(&["upgrade", "-i", "fresh", &nulls, "--hide-notes", "--description", "first"]);
