@@ -2,7 +2,7 @@
 
 use bstr::ByteSlice;
 
-use super::object::{NAME_PREFIX, mentions_record, payloads};
+use super::parts::{NAME_PREFIX, mentions_record, payloads};
 
 /// The releases that something unreadable may have been a record of.
 #[derive(Clone, Debug, PartialEq, Eq)]

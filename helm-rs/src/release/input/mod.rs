@@ -16,6 +16,7 @@
 
 mod hidden;
 mod object;
+mod parts;
 mod protobuf;
 mod scan;
 mod sniff;

@@ -6,15 +6,13 @@ use base64::Engine as _;
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
+use super::parts::{
+    NAME_PREFIX, has_other_fields, has_release, holds_record, is_record, mentions_record, name_of,
+};
 use super::protobuf::{self, ProtobufError};
 use super::{Chunk, End, Fault, Form, Hidden, InputLimits};
 use crate::bytes;
 use crate::release::codec::{self, CodecError, CodecLimits};
-
-/// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
-const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// What names of record objects begin with (`makeKey` in `pkg/storage/storage.go`).
-pub(super) const NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// What a record is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,31 +323,6 @@ fn items_of(
     }
 }
 
-/// Whether a text within a value is what a record says of itself, or holds it.
-fn holds_record(value: &Value) -> bool {
-    match value {
-        Value::String(text) => {
-            mentions_record(text) || PAYLOADS.iter().any(|start| text.starts_with_str(start))
-        }
-        Value::Seq(items) => items.iter().any(holds_record),
-        Value::Map(map) => map.values().any(holds_record),
-        _ => false,
-    }
-}
-
-fn has_other_fields(object: &Map) -> bool {
-    object.keys().any(|key| !FIELDS.iter().any(|field| key == field))
-}
-
-/// The fields of Secrets and `ConfigMap`s.
-const FIELDS: [&str; 8] =
-    ["apiVersion", "kind", "metadata", "data", "binaryData", "stringData", "immutable", "type"];
-
-fn name_of(object: &Map) -> Option<&str> {
-    let name = object.get("metadata").and_then(Value::as_map)?.get("name")?.as_str()?;
-    name.to_str().ok()
-}
-
 /// Whether the last object of a YAML stream lacks what a record has, as if the stream had been cut
 /// off in it. Whatever is a record in spite of that is none of this.
 fn looks_cut(value: &Value, text: &[u8]) -> bool {
@@ -518,32 +491,6 @@ fn labels(metadata: Option<&Map>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether a text has something in it that records say of themselves.
-pub(super) fn mentions_record(text: &[u8]) -> bool {
-    [NAME_PREFIX, SECRET_TYPE].iter().any(|word| text.contains_str(word)) || payloads(text) > 0
-}
-
-/// How many releases stand in a text under their key, in YAML or in JSON.
-pub(super) fn payloads(text: &[u8]) -> usize {
-    let is_payload = |at: &usize| {
-        let rest = text.get(at + "release".len()..).unwrap_or_default();
-        let rest =
-            rest.trim_start_with(|c| matches!(c, '"' | '\'' | ':' | ' ' | '\t' | '\n' | '|'));
-        PAYLOADS.iter().any(|start| rest.starts_with_str(start))
-    };
-    text.find_iter("release").filter(is_payload).count()
-}
-
-/// What gzip is in base64, and that in base64 again.
-const PAYLOADS: [&str; 2] = ["H4sI", "SDRzS"];
-
-/// Whether an object is meant to be a record: by name, type or owner.
-fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {
-    name.starts_with(NAME_PREFIX)
-        || secret_type == SECRET_TYPE
-        || labels.iter().any(|(key, value)| key == "owner" && value == "helm")
-}
-
 fn string(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).map(ToString::to_string).unwrap_or_default()
 }
@@ -553,14 +500,6 @@ fn is_release(object: &Map) -> bool {
     object.contains_key("name")
         && object.contains_key("info")
         && (object.contains_key("chart") || object.contains_key("manifest"))
-}
-
-/// Whether an object of whatever kind has data as a record has.
-fn has_release(object: &Map) -> bool {
-    ["data", "stringData"].iter().any(|field| {
-        let data = object.get(*field).and_then(Value::as_map);
-        data.and_then(|data| data.get("release")).is_some_and(|text| text.as_str().is_some())
-    })
 }
 
 /// The driver's text out of a Secret's or ConfigMap's data.

@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 
 use bstr::ByteSlice;
 
-use super::object::mentions_record;
+use super::parts::mentions_record;
 use super::scan::FaultKind;
 use super::sniff::Sink;
 use super::{Chunk, End, Fault, Form, Hidden, InputLimits, Piece, Storage};
