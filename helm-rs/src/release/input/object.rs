@@ -264,16 +264,20 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
         return items_of(&place, Storage::of_list(kind.as_bytes()), items, 0, sink);
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
-    // What does not say what or whose it is, is a list of nothing, or has fields that its kind
-    // does not have, may be a part of a record.
-    let is_odd = (kind.is_empty() && list_of.is_none())
-        || kind.ends_with("List")
-        || name_of(&object).is_none_or(str::is_empty)
-        || (storage.is_some() && has_other_fields(&object));
+    let is_odd = is_odd(&object, &kind, storage);
     match object_of(place.clone(), storage, object) {
         Ok(None) if is_odd && mentions_record(&text) => sink(fail(ObjectError::Part)),
         answer => sink(answer),
     }
+}
+
+/// Whether an object may be a part of a record: neither it nor its list says what it is, it has no
+/// name, is a list of nothing, or has fields that its kind does not have.
+fn is_odd(object: &Map, kind: &str, storage: Option<Storage>) -> bool {
+    (kind.is_empty() && storage.is_none())
+        || kind.ends_with("List")
+        || name_of(object).is_none_or(str::is_empty)
+        || (storage.is_some() && has_other_fields(object))
 }
 
 /// Lists within lists are looked through this deep; what is deeper is a fault if it mentions a
@@ -311,11 +315,7 @@ fn items_of(
             continue;
         }
         let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
-        let is_odd = kind.is_empty()
-            || kind.ends_with("List")
-            || name_of(&item).is_none_or(str::is_empty)
-            || (storage.is_some() && has_other_fields(&item));
-        let is_part = is_odd && item.values().any(holds_record);
+        let is_part = is_odd(&item, &kind, storage) && item.values().any(holds_record);
         match object_of(place.clone(), storage, item) {
             Ok(None) if is_part => sink(part()),
             answer => sink(answer),
