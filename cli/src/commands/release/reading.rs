@@ -30,7 +30,10 @@ impl Failure {
             release: named.map(|(name, _)| name.to_owned()),
             namespace: String::new(),
             revision: named.and_then(|(_, revision)| revision.parse().ok()),
-            is_input: matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut { .. }),
+            is_input: matches!(
+                fault.source,
+                FaultKind::Io(_) | FaultKind::Cut { .. } | FaultKind::Etcd(_)
+            ),
             text: error_chain(fault),
         }
     }

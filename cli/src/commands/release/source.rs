@@ -7,7 +7,7 @@ use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::input::{
-    Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan,
+    EtcdOptions, Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan_with,
 };
 use helm_rs::release::storage::record_key;
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, no_record, undecodable};
@@ -17,6 +17,7 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 use super::live::LiveInput;
 use super::reading::{Failure, Head, Reading, two_differ};
 use crate::commands::Context;
+use crate::commands::etcd::encryption_keys;
 use crate::error::CommandError;
 
 #[cfg(not(feature = "network"))]
@@ -44,6 +45,12 @@ pub(crate) struct SourceFlags {
     /// Bytes that one object's text may have
     #[arg(long, value_name = "BYTES", default_value_t = InputLimits::default().object)]
     max_object_size: usize,
+    /// The API server's EncryptionConfiguration, for an etcd snapshot with encrypted objects
+    #[arg(long, value_name = "FILE")]
+    encryption_config: Option<String>,
+    /// Read an etcd snapshot as etcd was at this revision
+    #[arg(long, value_name = "REVISION")]
+    at_revision: Option<i64>,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
@@ -110,6 +117,11 @@ impl SourceFlags {
     /// The files that were named, or what a server answers.
     fn open(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         if self.from.is_empty() {
+            if self.at_revision.is_some() || self.encryption_config.is_some() {
+                return Err(CommandError::new(
+                    "--at-revision and --encryption-config are for an etcd snapshot: name it with --from",
+                ));
+            }
             return self.ask_server(ask, context);
         }
         let input = |path: &String| match path.as_str() {
@@ -172,6 +184,8 @@ impl SourceFlags {
             driver: self.driver,
             max_record_size: self.max_record_size,
             max_object_size: self.max_object_size,
+            encryption_config: self.encryption_config.clone(),
+            at_revision: self.at_revision,
             cluster: ClusterFlags::default(),
         }
     }
@@ -212,7 +226,11 @@ impl SourceFlags {
     ) -> Result<Scan<T>, CommandError> {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let mut opened = self.open(ask, context)?;
-        let found = scan(opened.take(), &limits, None, |record| {
+        let etcd = EtcdOptions {
+            keys: encryption_keys(self.encryption_config.as_deref())?,
+            at_revision: self.at_revision,
+        };
+        let found = scan_with(opened.take(), &limits, &etcd, None, |record| {
             if self.leaves_out(&record) { None } else { work(record) }
         });
         // Half of a server's answer is none: what is missing would look as if it were not there.

@@ -1,4 +1,5 @@
-//! Records out of whatever people have: dumps of `kubectl get`, backups, bare release strings.
+//! Records out of whatever people have: dumps of `kubectl get`, backups, bare release strings,
+//! etcd's own files.
 //!
 //! ```text
 //! path ─ walk ─► stream ─ sniff, unpack ─► text ─ split ─► one object ─► StoredRecord
@@ -11,6 +12,7 @@
 //! YAML by what an object or a list must still say (`kubectl` sorts keys: a list's `kind` stands
 //! behind its items, a Secret's behind its data).
 
+mod etcd;
 mod object;
 mod protobuf;
 mod scan;
@@ -19,9 +21,10 @@ mod split_json;
 mod split_yaml;
 mod walk;
 
+pub use etcd::{EtcdError, EtcdOptions};
 pub use object::{ObjectError, Storage, StoredRecord};
 pub use protobuf::ProtobufError;
-pub use scan::{Fault, FaultKind, Scan, scan};
+pub use scan::{Fault, FaultKind, Scan, scan, scan_with};
 pub use walk::Input;
 
 /// Bounds on what inputs may cost.

@@ -1,0 +1,176 @@
+//! etcd's own files: snapshots and databases, told by their content.
+//!
+//! The Secrets and ConfigMaps of the cluster go on as they are stored; all other objects are
+//! counted. Whatever cannot be read may have been a record, and is a fault.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Seek as _};
+
+use etcd_snapshot::decrypt::{self, DecryptError, Keys};
+use etcd_snapshot::storage::{Envelope, EnvelopeError, Layout};
+use etcd_snapshot::{FileSource, OpenError, RevisionError, Snapshot, Source};
+
+use super::sniff::Sink;
+use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
+
+/// Where a file's second number shows that it is one of bbolt: page head, then the meta page's.
+const MAGIC: (usize, &[u8]) = (16, &[0xed, 0xda, 0x0c, 0xed]);
+
+/// How etcd's files are read.
+#[derive(Clone, Debug, Default)]
+pub struct EtcdOptions {
+    /// What opens values that were encrypted at rest.
+    pub keys: Option<Keys>,
+    /// The revision of etcd that is looked at; the last one when `None`. Inputs that are no etcd
+    /// files are faults then: they have none.
+    pub at_revision: Option<i64>,
+}
+
+/// What of an etcd file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EtcdError {
+    /// The file as a whole.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A revision that it does not hold.
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+    /// A part of it.
+    #[error(transparent)]
+    Damage(#[from] etcd_snapshot::Fault),
+    /// Objects that are encrypted.
+    #[error(transparent)]
+    Encrypted(#[from] DecryptError),
+    /// A value that is no object.
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+    /// A revision of a file that has none.
+    #[error("is no etcd snapshot, and only these have revisions")]
+    NoRevisions,
+}
+
+/// Whether a stream's first bytes are those of an etcd file.
+pub(super) fn is_head(head: &[u8]) -> bool {
+    head.get(MAGIC.0..).is_some_and(|head| head.starts_with(MAGIC.1))
+}
+
+/// Splits a stream, which goes into a nameless file first: a tree has no order that could be
+/// streamed.
+pub(super) fn split_stream(
+    place: &str,
+    reader: &mut dyn Read,
+    limits: &InputLimits,
+    options: &EtcdOptions,
+    sink: &mut Sink<'_>,
+) -> bool {
+    let spool = || {
+        let mut file = tempfile::tempfile()?;
+        io::copy(reader, &mut file)?;
+        file.rewind()?;
+        FileSource::new(file)
+    };
+    match spool() {
+        Ok(source) => split(place, Box::new(source), limits, options, sink),
+        Err(source) => sink(Piece::Fault(Fault::io(place, source))),
+    }
+}
+
+/// Splits an etcd file into Secrets, ConfigMaps and others.
+pub(super) fn split(
+    place: &str,
+    source: Box<dyn Source>,
+    limits: &InputLimits,
+    options: &EtcdOptions,
+    sink: &mut Sink<'_>,
+) -> bool {
+    let fault = |error: EtcdError| Piece::Fault(Fault::new(place, error.into()));
+    let mut snapshot = match Snapshot::open(source) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return sink(fault(error.into())),
+    };
+    let mut damage = etcd_snapshot::Faults::default();
+    snapshot.check(&mut |found| damage.push(found));
+    let index = snapshot.index(options.at_revision, &mut |found| damage.push(found));
+    for found in damage.into_told() {
+        if !sink(fault(found.into())) {
+            return false;
+        }
+    }
+    let index = match index {
+        Ok(index) => index,
+        Err(error) => return sink(fault(error.into())),
+    };
+    let layout = Layout::of(&index);
+    let mut reader = Reader { place, snapshot: &snapshot, limits, options, closed: BTreeMap::new() };
+    for (key, entry) in index.iter() {
+        let storage = match layout.read(key).map(|key| key.resource) {
+            Some("secrets") => Storage::Secret,
+            Some("configmaps") => Storage::ConfigMap,
+            _ => {
+                if !sink(Piece::Other) {
+                    return false;
+                }
+                continue;
+            }
+        };
+        if let Some(piece) = reader.object(key, entry, storage)
+            && !sink(piece)
+        {
+            return false;
+        }
+    }
+    reader.closed.into_iter().all(|(error, (first, count))| {
+        let place = match count {
+            1 => first,
+            2 => format!("{first} and 1 more"),
+            _ => format!("{first} and {} more", count - 1),
+        };
+        sink(Piece::Fault(Fault::new(&place, EtcdError::from(error).into())))
+    })
+}
+
+struct Reader<'a> {
+    place: &'a str,
+    snapshot: &'a Snapshot,
+    limits: &'a InputLimits,
+    options: &'a EtcdOptions,
+    /// Values that do not open, by reason: the first one's place, and how many.
+    closed: BTreeMap<DecryptError, (String, usize)>,
+}
+
+impl Reader<'_> {
+    fn object(
+        &mut self,
+        key: &[u8],
+        entry: &etcd_snapshot::Entry,
+        storage: Storage,
+    ) -> Option<Piece> {
+        let place = format!("{}: {}", self.place, String::from_utf8_lossy(key));
+        if entry.size > self.limits.object as u64 {
+            return Some(Piece::Fault(Fault::too_large(&place, self.limits)));
+        }
+        let fault = |error: EtcdError| Some(Piece::Fault(Fault::new(&place, error.into())));
+        let stored = match self.snapshot.value(entry) {
+            Ok(stored) => stored,
+            Err(error) => return fault(error.into()),
+        };
+        let plain = match decrypt::open(&stored.value, key, self.options.keys.as_ref()) {
+            Ok(plain) => plain,
+            Err(error) => {
+                let (_, count) = self.closed.entry(error).or_insert_with(|| (place.clone(), 0));
+                *count += 1;
+                return None;
+            }
+        };
+        let (form, list_of, text) = match Envelope::read(&plain) {
+            Ok(Envelope::Json(text)) => (Form::Json, None, text),
+            Ok(Envelope::Protobuf { kind, raw, .. }) => match Storage::of_kind(&kind) {
+                Some(_) => (Form::Protobuf, Some(storage), raw),
+                None => return Some(Piece::Other),
+            },
+            Err(error) => return fault(error.into()),
+        };
+        let text = text.to_vec();
+        Some(Piece::Chunk(Chunk { place, form, list_of, end: End::Told, text }))
+    }
+}
