@@ -3,6 +3,7 @@
 //	etcd-peer table                    the table of kinds, etcd/src/storage/kinds.txt
 //	etcd-peer objects COUNT SEED       random objects of every kind: as stored, and as JSON
 //	etcd-peer large FILE BYTES         a database of about that size
+//	etcd-peer small FILE               a small one with everything in it, etcd/tests/small.db
 package main
 
 import (
@@ -38,8 +39,10 @@ func main() {
 		must(printObjects(out, number(arguments[1]), number(arguments[2])))
 	case len(arguments) == 3 && arguments[0] == "large":
 		must(writeLarge(arguments[1], number(arguments[2])))
+	case len(arguments) == 2 && arguments[0] == "small":
+		must(writeSmall(arguments[1]))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: etcd-peer table | objects COUNT SEED | large FILE BYTES")
+		fmt.Fprintln(os.Stderr, "usage: etcd-peer table | objects COUNT SEED | large FILE BYTES | small FILE")
 		os.Exit(1)
 	}
 }
