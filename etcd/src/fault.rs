@@ -145,6 +145,9 @@ pub enum Damage {
         /// Bytes allowed.
         limit: u64,
     },
+    /// Keys and values of a page have more bytes than the page.
+    #[error("its elements overlap")]
+    Overlap,
     /// Keys are not in order, or not where the tree looks for them.
     #[error("its key is out of order")]
     Order,

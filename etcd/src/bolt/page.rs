@@ -122,6 +122,11 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Bytes for elements, keys and values.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Pages that there are.
     pub(super) const fn pages(&self) -> u64 {
         self.database.pages

@@ -159,6 +159,7 @@ fn leaf(
     visit: &mut dyn FnMut(&Element<'_>) -> bool,
 ) -> bool {
     let mut last: Option<Cow<'_, [u8]>> = None;
+    let mut used = 0;
     for index in 0..run.count {
         let element = match Element::of(run, index) {
             Ok(element) => element,
@@ -167,6 +168,12 @@ fn leaf(
                 continue;
             }
         };
+        // Else a small file could hold values without end.
+        used += element.places.key.1 + element.places.value.1;
+        if used > run.size() {
+            faults(Fault::Page { page: run.page, damage: Damage::Overlap });
+            return true;
+        }
         let follows = last.as_ref().is_none_or(|last| element.key() > &**last);
         if !follows || !page.has_room_for(element.key()) {
             faults(run.fault(index, Damage::Order));
@@ -193,8 +200,15 @@ fn branch(
         return;
     }
     let mut children: Vec<(u64, Option<Rc<[u8]>>)> = Vec::with_capacity(run.count);
+    let mut used = 0;
     for index in 0..run.count {
-        let element = run.places(index).and_then(|it| Ok((it.child, run.bytes(it.key)?)));
+        let element = run.places(index).and_then(|it| {
+            used += it.key.1;
+            if used > run.size() {
+                return Err(run.fault(index, Damage::Overlap));
+            }
+            Ok((it.child, run.bytes(it.key)?))
+        });
         let (child, key) = match element {
             Ok(element) => element,
             Err(fault) => {
