@@ -140,7 +140,7 @@ mod tests {
             Err("provider secretbox, key \"a\": the secret has 16 bytes, not 32".to_owned())
         );
         assert_eq!(
-            read(&keys.replace("AAAA", "?")),
+            read(&keys.replace("AAAA", ".")),
             Err("provider aescbc, key \"a\": the secret is no base64".to_owned())
         );
         assert_eq!(read(""), Ok("[]".to_owned()));

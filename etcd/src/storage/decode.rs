@@ -224,7 +224,7 @@ fn one(field: &Field, holds: &Type, wire: Wire<'_>, depth: usize) -> Result<Valu
                     texts.push(Value::from(String::from_utf8_lossy(text).into_owned()));
                 }
             }
-            if texts.is_empty() { Value::Null } else { Value::Seq(texts) }
+            Value::Seq(texts)
         }
         (Type::Message(number), Wire::Bytes(bytes)) => {
             Value::Map(read(bytes, *number, depth + 1)?)

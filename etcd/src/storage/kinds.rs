@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn every_line_reads() {
         let table = table();
-        let words = |kind: &str| {
-            TEXT.lines().filter(|line| line.starts_with(kind)).flat_map(|line| line.split(' ').skip(1))
+        let words = |kind: &'static str| {
+            TEXT.lines().filter(move |line| line.starts_with(kind)).flat_map(|line| line.split(' ').skip(1))
         };
         let fields: usize = table.structs.iter().map(|it| it.fields.len()).sum();
         assert_eq!(fields, words("T").count());

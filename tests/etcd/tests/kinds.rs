@@ -36,7 +36,7 @@ fn every_kind_reads_as_go_reads_it() {
         if !read.is_whole {
             faults.push(format!("{title}: is not in the table"));
         }
-        let text = goyaml::json::to_json(goyaml::Value::Map(read.object)).unwrap();
+        let text = goyaml::json::to_json(&goyaml::Value::Map(read.object)).unwrap();
         let got: Value = serde_json::from_str(&text).unwrap();
         let mut found = Vec::new();
         differences(&line["object"], &got, "", &mut found);

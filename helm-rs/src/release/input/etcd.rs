@@ -63,7 +63,7 @@ pub(super) fn split_stream(
     options: &EtcdOptions,
     sink: &mut Sink<'_>,
 ) -> bool {
-    let spool = || {
+    let mut spool = || {
         let mut file = tempfile::tempfile()?;
         io::copy(reader, &mut file)?;
         file.rewind()?;
