@@ -39,7 +39,7 @@ pub enum Fault {
         /// The one that is read.
         used: u64,
         /// What is wrong with the newest.
-        source: Box<Fault>,
+        source: Box<Self>,
     },
     /// A page and what hangs below it is lost.
     #[error("page {page}: {damage}")]

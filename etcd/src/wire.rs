@@ -28,7 +28,7 @@ impl<'a> Value<'a> {
 }
 
 /// The fields of a message. Groups, which nothing here uses, are an error.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message<'a> {
     all: usize,
     rest: &'a [u8],

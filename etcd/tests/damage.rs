@@ -60,15 +60,9 @@ fn the_whole_file() {
     let early = snapshot.index(Some(5), &mut |_| {}).unwrap();
     assert_eq!(early.iter().count(), 4);
     let future = snapshot.index(Some(1000), &mut |_| {}).unwrap_err();
-    assert_eq!(
-        future.to_string(),
-        "revision 1000 is not there yet: the newest in the file is 125"
-    );
+    assert_eq!(future.to_string(), "revision 1000 is not there yet: the newest in the file is 125");
     let compacted = snapshot.index(Some(0), &mut |_| {}).unwrap_err();
-    assert_eq!(
-        compacted.to_string(),
-        "revision 0 was compacted: the oldest that can be read is 1"
-    );
+    assert_eq!(compacted.to_string(), "revision 0 was compacted: the oldest that can be read is 1");
 }
 
 #[test]

@@ -87,13 +87,8 @@ impl Database {
         let mut metas: Vec<Meta> = found.iter().filter_map(|found| good(*found)).collect();
         metas.sort_by_key(|meta| std::cmp::Reverse(meta.transaction));
         let Some(first) = metas.first().copied() else { return Err(unreadable(found)) };
-        let mut database = Self {
-            source,
-            meta: first,
-            pages: 0,
-            buckets: Vec::new(),
-            faults: Faults::default(),
-        };
+        let mut database =
+            Self { source, meta: first, pages: 0, buckets: Vec::new(), faults: Faults::default() };
         for (number, found) in found.iter().enumerate() {
             if good(*found).is_none() {
                 database.faults.push(Fault::Meta { number: number as u64 });

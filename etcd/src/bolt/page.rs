@@ -152,7 +152,8 @@ impl<'a> Run<'a> {
             let key = (at + u64::from(b), u64::from(c));
             Places { flags: a, child: 0, key, value: (key.0 + key.1, u64::from(d)) }
         };
-        for (part, (at, size)) in [(ElementPart::Key, places.key), (ElementPart::Value, places.value)]
+        for (part, (at, size)) in
+            [(ElementPart::Key, places.key), (ElementPart::Value, places.value)]
         {
             if at + size > self.size {
                 return Err(self.fault(index, outside(part, at, size)));

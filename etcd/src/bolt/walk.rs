@@ -223,9 +223,8 @@ fn branch(
             continue;
         }
         // A key that is out of order leads to a page all the same, but bounds nothing.
-        let follows = |(_, last): &(u64, Option<Rc<[u8]>>)| {
-            last.as_ref().is_none_or(|last| **last < *key)
-        };
+        let follows =
+            |(_, last): &(u64, Option<Rc<[u8]>>)| last.as_ref().is_none_or(|last| **last < *key);
         let is_bound = page.has_room_for(&key) && children.last().is_none_or(follows);
         if !is_bound {
             faults(run.fault(index, Damage::Order));

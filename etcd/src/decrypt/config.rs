@@ -71,8 +71,9 @@ impl Keys {
         let is = |field: &str, test: &dyn Fn(&str) -> bool| {
             config.get(field).and_then(Value::as_str).is_some_and(|text| test(&text.to_string()))
         };
-        let is_kind = is("kind", &|kind| matches!(kind, "EncryptionConfiguration" | "EncryptionConfig"))
-            && is("apiVersion", &|version| version.starts_with(GROUP) || version == "v1");
+        let is_kind =
+            is("kind", &|kind| matches!(kind, "EncryptionConfiguration" | "EncryptionConfig"))
+                && is("apiVersion", &|version| version.starts_with(GROUP) || version == "v1");
         if !is_kind {
             return Err(ConfigError::Kind);
         }

@@ -158,7 +158,83 @@ fn is_object(plain: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::{DecryptError, Keys, encryption, open};
+
+    const PLAIN: &str = r#"{"kind":"Secret","apiVersion":"v1"}"#;
+    const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+
+    /// Values that Go's crypto libraries made of [`PLAIN`] with the first bytes of [`SECRET`].
+    const VALUES: [(&str, usize, &str); 7] = [
+        (
+            "aescbc",
+            16,
+            "BwcHBwcHBwcHBwcHBwcHByPEqW9+BZlAuyBzwtxpNsrWNFr75tr6H3bodW2oGBARy9fKoq+L519yExqrxJIOxQ==",
+        ),
+        (
+            "aesgcm",
+            16,
+            "CQkJCQkJCQkJCQkJVRexSKRO7mbmDCvHf6wmINN/zRvIzKRP9im+i/2SCE0eoXnEjxEN8rXF02X7LaZqqvoD",
+        ),
+        (
+            "aescbc",
+            24,
+            "BwcHBwcHBwcHBwcHBwcHB1MtZKlOdo4xuEP+yUiIvyhwTF98ri/nc6LihSAc/FWqZcji+7p9zbe23Y8mBfxAzw==",
+        ),
+        (
+            "aesgcm",
+            24,
+            "CQkJCQkJCQkJCQkJDXbXt7XRryul005lQSFW1Pa+fTV1jcTHzGSTBec62RakJshQIm2QuxGkK4gcc9E5/fLo",
+        ),
+        (
+            "aescbc",
+            32,
+            "BwcHBwcHBwcHBwcHBwcHB5O0hTrd3DgnbmcsqVlr4ajG3LWzzURxqRGrwX92AhCyAJe0diUxSctRZEAFf7/tGw==",
+        ),
+        (
+            "aesgcm",
+            32,
+            "CQkJCQkJCQkJCQkJK5d5lLGm0EvEELtL0lZWCX6yOo7OUfluofPy6MBvXnBhxS1qR9DOL88TQSsyGP2ZXWbu",
+        ),
+        (
+            "secretbox",
+            32,
+            "AAAABQAAAAAAAAAAAAAAAAAAAAAAAAAAUGofgQsI54VpTbjjmEKciBo/OTOUoayiS7GS3h6o/Vesi7P2QE5S0KakQ1Tpa20OOTHk",
+        ),
+    ];
+
+    fn keys(provider: &str, secret: &[u8]) -> Keys {
+        let secret = STANDARD.encode(secret);
+        let text = format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n\
+             - providers: [{{{provider}: {{keys: [{{name: k, secret: {secret}}}]}}}}]\n"
+        );
+        Keys::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn every_provider_opens_what_go_closed() {
+        for (provider, size, value) in VALUES {
+            let mut stored = format!("k8s:enc:{provider}:v1:k:").into_bytes();
+            stored.extend(STANDARD.decode(value).unwrap());
+            let key = b"/registry/secrets/a/b";
+            let right = keys(provider, &SECRET[..size]);
+            let plain = open(&stored, key, Some(&right)).unwrap();
+            assert_eq!(plain, PLAIN.as_bytes(), "{provider} {size}");
+            let wrong = keys(provider, &[b'x'; 32][..size]);
+            let error = open(&stored, key, Some(&wrong)).unwrap_err();
+            assert!(matches!(error, DecryptError::WrongKey { .. }), "{provider} {size}: {error}");
+            assert!(error.to_string().contains(&format!("provider {provider}, key \"k\"")));
+            // Only aesgcm seals the place in.
+            let moved = open(&stored, b"/registry/secrets/a/c", Some(&right));
+            assert_eq!(moved.is_ok(), provider != "aesgcm", "{provider} {size}");
+            for cut in 0..stored.len() {
+                assert!(open(&stored[..cut], key, Some(&right)).is_err() || cut < 8, "{cut}");
+            }
+        }
+    }
 
     #[test]
     fn how_a_value_is_encrypted() {

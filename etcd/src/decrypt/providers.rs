@@ -100,8 +100,8 @@ fn cbc(key: AesKey, content: &[u8]) -> Result<Vec<u8>, Wrong> {
     }
     let padding = plain.last().copied().unwrap_or_default();
     let size = plain.len().checked_sub(usize::from(padding)).ok_or(Wrong::Key)?;
-    let is_padded = padding > 0
-        && plain.get(size..).is_some_and(|end| end.iter().all(|byte| *byte == padding));
+    let is_padded =
+        padding > 0 && plain.get(size..).is_some_and(|end| end.iter().all(|byte| *byte == padding));
     plain.truncate(size);
     if is_padded { Ok(plain) } else { Err(Wrong::Key) }
 }
@@ -115,15 +115,9 @@ fn gcm(key: AesKey, content: &[u8], etcd_key: &[u8]) -> Result<Vec<u8>, Wrong> {
     let nonce: Array<u8, U12> = <[u8; GCM_NONCE]>::try_from(nonce).unwrap_or_default().into();
     let payload = Payload { msg: body, aad: etcd_key };
     let plain = match key {
-        AesKey::Aes128(key) => {
-            AesGcm::<Aes128, U12>::new(&key.into()).decrypt(&nonce, payload)
-        }
-        AesKey::Aes192(key) => {
-            AesGcm::<Aes192, U12>::new(&key.into()).decrypt(&nonce, payload)
-        }
-        AesKey::Aes256(key) => {
-            AesGcm::<Aes256, U12>::new(&key.into()).decrypt(&nonce, payload)
-        }
+        AesKey::Aes128(key) => AesGcm::<Aes128, U12>::new(&key.into()).decrypt(&nonce, payload),
+        AesKey::Aes192(key) => AesGcm::<Aes192, U12>::new(&key.into()).decrypt(&nonce, payload),
+        AesKey::Aes256(key) => AesGcm::<Aes256, U12>::new(&key.into()).decrypt(&nonce, payload),
     };
     plain.map_err(|_| Wrong::Key)
 }

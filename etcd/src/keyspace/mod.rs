@@ -13,8 +13,8 @@ mod record;
 
 use crate::bolt::{self, Database, Element, OpenError};
 use crate::fault::{Damage, Fault, Faults, Sink};
-use crate::storage::ENCRYPTED;
 use crate::file::{Source, digest_is_right};
+use crate::storage::ENCRYPTED;
 pub use index::{Entry, Index};
 use record::Head;
 pub use record::{KeyValue, Revision};
@@ -79,6 +79,9 @@ pub enum RevisionError {
     },
 }
 
+/// Takes a change; answers with what is wrong with it, and whether to go on.
+type Visitor<'a> = dyn FnMut(&Entry, &Head<'_>, &Element<'_>) -> (Option<Fault>, bool) + 'a;
+
 impl Snapshot {
     /// Opens a file. Only its meta pages and the page of its buckets are read.
     ///
@@ -133,7 +136,10 @@ impl Snapshot {
 
     /// The names of etcd's buckets, in order.
     pub fn buckets(&self) -> Vec<String> {
-        self.database.bucket_names().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+        self.database
+            .bucket_names()
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect()
     }
 
     /// The version of etcd's storage, which 3.6 and later write.
@@ -213,13 +219,8 @@ impl Snapshot {
         })
     }
 
-    /// Goes through all changes, oldest first. The visitor answers with what is wrong and whether
-    /// to go on.
-    fn changes(
-        &self,
-        faults: &mut Sink<'_>,
-        visit: &mut dyn FnMut(&Entry, &Head<'_>, &Element<'_>) -> (Option<Fault>, bool),
-    ) {
+    /// Goes through all changes, oldest first.
+    fn changes(&self, faults: &mut Sink<'_>, visit: &mut Visitor<'_>) {
         let Some(bucket) = self.database.bucket("key") else {
             return faults(Fault::NoBucket { name: "key" });
         };
@@ -241,10 +242,7 @@ impl Snapshot {
 }
 
 /// Reads the head of a change and hands it on.
-fn change(
-    element: &Element<'_>,
-    visit: &mut dyn FnMut(&Entry, &Head<'_>, &Element<'_>) -> (Option<Fault>, bool),
-) -> Result<(Option<Fault>, bool), Fault> {
+fn change(element: &Element<'_>, visit: &mut Visitor<'_>) -> Result<(Option<Fault>, bool), Fault> {
     let Some((revision, is_deleted)) = Revision::read(element.key()) else {
         return Err(element.fault(Damage::NoRevision));
     };
@@ -279,12 +277,7 @@ fn change(
 }
 
 /// The value of a key in one of the small buckets.
-fn small(
-    database: &Database,
-    bucket: &str,
-    key: &[u8],
-    faults: &mut Sink<'_>,
-) -> Option<Vec<u8>> {
+fn small(database: &Database, bucket: &str, key: &[u8], faults: &mut Sink<'_>) -> Option<Vec<u8>> {
     let bucket = database.bucket(bucket)?;
     let mut found = None;
     let mut broken = None;

@@ -86,10 +86,10 @@ impl<'a> Head<'a> {
         let mut head = Self::default();
         let mut message = Message::new(bytes);
         while !message.is_empty() {
-            let start = message;
-            let Ok((number, wire)) = message.tag() else { return short(is_whole, start) };
+            let (start, offset) = (message.clone(), message.offset());
+            let Ok((number, wire)) = message.tag() else { return short(is_whole, offset) };
             if (number, wire) == (5, 2) {
-                let Ok(length) = message.varint() else { return short(is_whole, start) };
+                let Ok(length) = message.varint() else { return short(is_whole, offset) };
                 let left = size.saturating_sub(message.offset() as u64);
                 if length > left {
                     return Err(WireError { offset: message.offset() });
@@ -105,7 +105,7 @@ impl<'a> Head<'a> {
                 message = start;
                 message.tag()?;
             }
-            let Ok(value) = message.value(wire) else { return short(is_whole, start) };
+            let Ok(value) = message.value(wire) else { return short(is_whole, offset) };
             match (number, value) {
                 (1, Value::Bytes(key)) => head.key = key,
                 (2, Value::Varint(number)) => head.create_revision = number as i64,
@@ -119,8 +119,8 @@ impl<'a> Head<'a> {
 }
 
 /// A message that is cut: more of it may be there.
-const fn short<'a>(is_whole: bool, at: Message<'a>) -> Result<Option<Head<'a>>, WireError> {
-    if is_whole { Err(WireError { offset: at.offset() }) } else { Ok(None) }
+const fn short<'a>(is_whole: bool, offset: usize) -> Result<Option<Head<'a>>, WireError> {
+    if is_whole { Err(WireError { offset }) } else { Ok(None) }
 }
 
 #[cfg(test)]

@@ -104,11 +104,7 @@ fn inline(field: &Field, found: &[Wire<'_>], depth: usize) -> Result<Map, Decode
 }
 
 /// A field's value; `None` when JSON leaves the field out.
-fn value_of(
-    field: &Field,
-    found: &[Wire<'_>],
-    depth: usize,
-) -> Result<Option<Value>, DecodeError> {
+fn value_of(field: &Field, found: &[Wire<'_>], depth: usize) -> Result<Option<Value>, DecodeError> {
     let omits = field.empty != Empty::Kept;
     let value = match &field.holds {
         Type::Pointer(holds) => match found.last() {
@@ -119,9 +115,9 @@ fn value_of(
         Type::List(_) | Type::Map(_) if found.is_empty() => {
             return Ok((!omits).then_some(Value::Null));
         }
-        Type::List(holds) => {
-            Value::Seq(found.iter().map(|it| one(field, holds, *it, depth)).collect::<Result<_, _>>()?)
-        }
+        Type::List(holds) => Value::Seq(
+            found.iter().map(|it| one(field, holds, *it, depth)).collect::<Result<_, _>>()?,
+        ),
         Type::Map(holds) => {
             let mut map = Map::new();
             for entry in found {
@@ -183,7 +179,9 @@ fn is_empty(value: &Value, holds: &Type, empty: Empty) -> bool {
 fn one(field: &Field, holds: &Type, wire: Wire<'_>, depth: usize) -> Result<Value, DecodeError> {
     let wrong = || DecodeError::Type { name: field.name };
     Ok(match (holds, wire) {
-        (Type::Text, Wire::Bytes(bytes)) => Value::from(String::from_utf8_lossy(bytes).into_owned()),
+        (Type::Text, Wire::Bytes(bytes)) => {
+            Value::from(String::from_utf8_lossy(bytes).into_owned())
+        }
         (Type::Bytes, Wire::Bytes(bytes)) => Value::from(STANDARD.encode(bytes)),
         (Type::Signed, Wire::Varint(number)) => Value::from(number as i64),
         (Type::Unsigned, Wire::Varint(number)) => Value::from(number),
@@ -201,13 +199,14 @@ fn one(field: &Field, holds: &Type, wire: Wire<'_>, depth: usize) -> Result<Valu
             Value::from(String::from_utf8_lossy(text).into_owned())
         }
         // `IntOrString.MarshalJSON`: the kind of value is field 1, the number 2, the text 3.
-        (Type::IntOrString, Wire::Bytes(bytes)) => match number(bytes, 1)?.unwrap_or_default() {
-            0 => Value::from(i64::from(number(bytes, 2)?.unwrap_or_default() as i32)),
-            _ => {
+        (Type::IntOrString, Wire::Bytes(bytes)) => {
+            if number(bytes, 1)?.unwrap_or_default() == 0 {
+                Value::from(i64::from(number(bytes, 2)?.unwrap_or_default() as i32))
+            } else {
                 let text = field_bytes(bytes, 3)?.unwrap_or_default();
                 Value::from(String::from_utf8_lossy(text).into_owned())
             }
-        },
+        }
         (Type::Raw, Wire::Bytes(bytes)) => match field_bytes(bytes, 1)? {
             Some(text) => {
                 let limits = Limits { max_nodes: VALUES, ..Limits::default() };
@@ -226,9 +225,7 @@ fn one(field: &Field, holds: &Type, wire: Wire<'_>, depth: usize) -> Result<Valu
             }
             Value::Seq(texts)
         }
-        (Type::Message(number), Wire::Bytes(bytes)) => {
-            Value::Map(read(bytes, *number, depth + 1)?)
-        }
+        (Type::Message(number), Wire::Bytes(bytes)) => Value::Map(read(bytes, *number, depth + 1)?),
         // A list of lists, or a map of lists, is nothing that protobuf has.
         _ => return Err(wrong()),
     })

@@ -33,9 +33,8 @@ impl Default for Layout {
 impl Layout {
     /// Finds out the prefix by the namespaces that every cluster has.
     pub fn of(index: &Index) -> Self {
-        let marked = |key: &[u8]| {
-            MARKS.iter().find_map(|mark| key.strip_suffix(*mark)).map(<[u8]>::to_vec)
-        };
+        let marked =
+            |key: &[u8]| MARKS.iter().find_map(|mark| key.strip_suffix(*mark)).map(<[u8]>::to_vec);
         // A custom resource could be named so too, further down: the shortest one counts.
         let found = index.iter_all().filter_map(|(key, _)| marked(key)).min_by_key(Vec::len);
         found.map_or_else(Self::default, |prefix| Self { prefix })

@@ -173,7 +173,9 @@ mod tests {
     fn every_line_reads() {
         let table = table();
         let words = |kind: &'static str| {
-            TEXT.lines().filter(move |line| line.starts_with(kind)).flat_map(|line| line.split(' ').skip(1))
+            TEXT.lines()
+                .filter(move |line| line.starts_with(kind))
+                .flat_map(|line| line.split(' ').skip(1))
         };
         let fields: usize = table.structs.iter().map(|it| it.fields.len()).sum();
         assert_eq!(fields, words("T").count());

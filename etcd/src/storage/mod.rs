@@ -71,10 +71,8 @@ pub fn object(value: &[u8], revision: i64) -> Result<Stored, StorageError> {
             }
         }
         Envelope::Protobuf { api_version, kind, raw } => {
-            let failed = |source| StorageError::Decode {
-                kind: format!("{api_version} {kind}"),
-                source,
-            };
+            let failed =
+                |source| StorageError::Decode { kind: format!("{api_version} {kind}"), source };
             let (mut object, is_whole) = match kinds::table().kind(&api_version, &kind) {
                 Some(number) => (decode::message(raw, number).map_err(failed)?, true),
                 None => (decode::head(raw).map_err(failed)?, false),
@@ -96,14 +94,16 @@ mod tests {
 
     #[test]
     fn json_is_read_as_it_stands() {
-        let stored = object(b"{\"kind\":\"A\",\"metadata\":{\"name\":\"a\"},\"x\":[1]}\n", 7).unwrap();
+        let stored =
+            object(b"{\"kind\":\"A\",\"metadata\":{\"name\":\"a\"},\"x\":[1]}\n", 7).unwrap();
         let text = goyaml::json::to_json(&goyaml::Value::Map(stored.object)).unwrap();
         assert_eq!(text, r#"{"kind":"A","metadata":{"name":"a","resourceVersion":"7"},"x":[1]}"#);
     }
 
     #[test]
     fn a_secret() {
-        let message = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Secret\x12\x1c\x0a\x09\x0a\x01n\x12\0\x1a\x02ns\
+        let message =
+            b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Secret\x12\x1c\x0a\x09\x0a\x01n\x12\0\x1a\x02ns\
             \x12\x07\x0a\x01k\x12\x02hi\x1a\x06Opaque\x1a\0\x22\0";
         let stored = object(message, 3).unwrap();
         assert!(stored.is_whole);
