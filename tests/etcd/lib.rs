@@ -129,7 +129,8 @@ fn resources(plane: &Plane) -> BTreeMap<(String, String), String> {
 pub fn differences(wanted: &Value, got: &Value, path: &str, found: &mut Vec<String>) {
     match (wanted, got) {
         (Value::Object(wanted), Value::Object(got)) => {
-            let keys: std::collections::BTreeSet<&String> = wanted.keys().chain(got.keys()).collect();
+            let keys: std::collections::BTreeSet<&String> =
+                wanted.keys().chain(got.keys()).collect();
             for key in keys {
                 let path = format!("{path}/{key}");
                 match (wanted.get(key), got.get(key)) {

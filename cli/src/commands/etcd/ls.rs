@@ -49,7 +49,10 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 }
 
 impl Arguments {
-    fn rows<'a>(&'a self, open: &'a Open) -> impl Iterator<Item = (ObjectKey<'a>, &'a [u8], &'a Entry)> {
+    fn rows<'a>(
+        &'a self,
+        open: &'a Open,
+    ) -> impl Iterator<Item = (ObjectKey<'a>, &'a [u8], &'a Entry)> {
         let all = open.index.iter_all().map(|(key, entry)| (open.key(key), key, entry));
         all.filter(|(key, _, entry)| {
             (self.deleted || !entry.is_deleted)

@@ -129,10 +129,13 @@ fn text(open: &Open, sums: &Sums) -> String {
     }
     line("prefix", String::from_utf8_lossy(open.layout.prefix()).into_owned());
     line("revision", index.revision().to_string());
-    line("compacted", match index.compacted() {
-        0 => "never".to_owned(),
-        revision => format!("up to {revision}"),
-    });
+    line(
+        "compacted",
+        match index.compacted() {
+            0 => "never".to_owned(),
+            revision => format!("up to {revision}"),
+        },
+    );
     let changes = totals.revisions;
     let deletions = totals.deletions;
     line("changes", format!("{changes} ({deletions} deletions), {}", size(totals.bytes)));

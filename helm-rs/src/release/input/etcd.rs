@@ -101,7 +101,8 @@ pub(super) fn split(
         Err(error) => return sink(fault(error.into())),
     };
     let layout = Layout::of(&index);
-    let mut reader = Reader { place, snapshot: &snapshot, limits, options, closed: BTreeMap::new() };
+    let mut reader =
+        Reader { place, snapshot: &snapshot, limits, options, closed: BTreeMap::new() };
     for (key, entry) in index.iter() {
         let storage = match layout.read(key).map(|key| key.resource) {
             Some("secrets") => Storage::Secret,

@@ -65,8 +65,15 @@ async fn every_provider() {
     // The right keys open everything.
     let right = right.to_string_lossy().into_owned();
     let text = output(&[
-        "etcd", "get", &file, "-o", "json", "--show-secrets", "--show-managed-fields",
-        "--encryption-config", &right,
+        "etcd",
+        "get",
+        &file,
+        "-o",
+        "json",
+        "--show-secrets",
+        "--show-managed-fields",
+        "--encryption-config",
+        &right,
     ]);
     let stored = objects(&serde_json::from_str(&text).unwrap());
     let live = live(&plane, &stored);
@@ -85,8 +92,17 @@ async fn every_provider() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let list = output(&[
-        "release", "history", "one", "-n", "default", "-o", "json", "--from", &file,
-        "--encryption-config", &right,
+        "release",
+        "history",
+        "one",
+        "-n",
+        "default",
+        "-o",
+        "json",
+        "--from",
+        &file,
+        "--encryption-config",
+        &right,
     ]);
     let history: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(history.as_array().unwrap().len(), 2, "{list}");
@@ -122,7 +138,8 @@ fn wrong_keys_are_named(file: &str, folder: &Path) {
         let wrong = wrong.to_string_lossy();
         let outcome = ichor(&["etcd", "get", file, "--encryption-config", &wrong]);
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        let part = format!("is encrypted (provider {provider}, key \"{name}\"), and the key of that name");
+        let part =
+            format!("is encrypted (provider {provider}, key \"{name}\"), and the key of that name");
         let is_named = said.contains(&part) && outcome.code == Some(2);
         assert!(is_named || name == "gcm-128", "{name}: {:?}\n{said}", outcome.code);
         assert_eq!(said.matches("is encrypted").count(), usize::from(is_named), "{said}");

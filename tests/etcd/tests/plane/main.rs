@@ -9,9 +9,7 @@ mod story;
 
 use std::path::Path;
 
-use etcd_tests::{
-    differences, etcdctl, ichor, kubectl, live, objects, output, snapshot,
-};
+use etcd_tests::{differences, etcdctl, ichor, kubectl, live, objects, output, snapshot};
 use plane::support::or_skip;
 use plane::{Plane, PlaneOptions};
 use serde_json::Value;
@@ -51,7 +49,14 @@ async fn audit(etcd: &str) {
     // The records that were deleted are there, at the revision before.
     let deleted = story.before_deletion.to_string();
     let list = output(&[
-        "release", "list", "-A", "-o", "json", "--from", &first.to_string_lossy(), "--at-revision",
+        "release",
+        "list",
+        "-A",
+        "-o",
+        "json",
+        "--from",
+        &first.to_string_lossy(),
+        "--at-revision",
         &deleted,
     ]);
     if !list.contains("\"gone\"") {
@@ -64,7 +69,13 @@ async fn audit(etcd: &str) {
     snapshot(&plane, &compacted);
     same_releases(&plane, &story, &compacted, "after compaction", &mut faults);
     let outcome = ichor(&[
-        "release", "list", "-A", "--from", &compacted.to_string_lossy(), "--at-revision", &deleted,
+        "release",
+        "list",
+        "-A",
+        "--from",
+        &compacted.to_string_lossy(),
+        "--at-revision",
+        &deleted,
     ]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     if outcome.code != Some(1) || !said.contains("was compacted") {
@@ -122,20 +133,15 @@ fn releases(plane: &Plane, story: &Story) -> Vec<String> {
     questions(story).iter().map(ask).collect()
 }
 
-fn same_releases(
-    plane: &Plane,
-    story: &Story,
-    file: &Path,
-    when: &str,
-    faults: &mut Vec<String>,
-) {
+fn same_releases(plane: &Plane, story: &Story, file: &Path, when: &str, faults: &mut Vec<String>) {
     compare(&releases(plane, story), story, file, when, faults);
     // The audit of a file beside the audit of a dump: places aside, the same.
     let dump = kubectl(plane, &["get", "secrets,configmaps", "-A", "-o", "yaml"]);
     let path = file.with_extension("yaml");
     std::fs::write(&path, dump).unwrap();
     let verify = |path: &Path| {
-        let outcome = ichor(&["release", "verify", "-o", "json", "--from", &path.to_string_lossy()]);
+        let outcome =
+            ichor(&["release", "verify", "-o", "json", "--from", &path.to_string_lossy()]);
         let mut found: Value = serde_json::from_slice(&outcome.stdout).unwrap();
         for finding in found["findings"].as_array_mut().into_iter().flatten() {
             finding["place"] = Value::Null;
@@ -148,13 +154,7 @@ fn same_releases(
     }
 }
 
-fn compare(
-    expected: &[String],
-    story: &Story,
-    file: &Path,
-    when: &str,
-    faults: &mut Vec<String>,
-) {
+fn compare(expected: &[String], story: &Story, file: &Path, when: &str, faults: &mut Vec<String>) {
     let file = file.to_string_lossy();
     for (question, wanted) in questions(story).iter().zip(expected) {
         let mut arguments: Vec<&str> = vec!["release"];
@@ -173,7 +173,12 @@ fn same_objects(plane: &Plane, folder: &Path, faults: &mut Vec<String>) {
     let file = folder.join("objects.db");
     snapshot(plane, &file);
     let text = output(&[
-        "etcd", "get", &file.to_string_lossy(), "-o", "json", "--show-secrets",
+        "etcd",
+        "get",
+        &file.to_string_lossy(),
+        "-o",
+        "json",
+        "--show-secrets",
         "--show-managed-fields",
     ]);
     let stored = objects(&serde_json::from_str(&text).unwrap());
@@ -210,25 +215,41 @@ fn same_objects(plane: &Plane, folder: &Path, faults: &mut Vec<String>) {
 /// The history of a key beside what was done to it.
 fn history(plane: &Plane, story: &Story, file: &Path, faults: &mut Vec<String>) {
     let text = output(&[
-        "etcd", "get", &file.to_string_lossy(), "configmaps/default/settings", "--history", "-o",
+        "etcd",
+        "get",
+        &file.to_string_lossy(),
+        "configmaps/default/settings",
+        "--history",
+        "-o",
         "json",
     ]);
     let changes: Value = serde_json::from_str(&text).unwrap();
-    let seen: Vec<String> = changes.as_array().unwrap().iter().map(|change| {
-        match change["object"]["data"]["number"].as_str() {
+    let seen: Vec<String> = changes
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| match change["object"]["data"]["number"].as_str() {
             Some(number) => number.to_owned(),
             None => format!("deleted {}", change["deleted"]),
-        }
-    }).collect();
+        })
+        .collect();
     if seen != story.settings {
         faults.push(format!("history: {seen:?} instead of {:?}", story.settings));
     }
     // etcd itself says the same of the last change.
     let last = changes.as_array().unwrap().iter().rev().find(|it| it["deleted"] == false).unwrap();
     let revision = last["revision"].as_i64().unwrap();
-    let text = etcdctl(plane, &[
-        "get", "/registry/configmaps/default/settings", "-w", "json", "--rev", &revision.to_string(),
-    ]);
+    let text = etcdctl(
+        plane,
+        &[
+            "get",
+            "/registry/configmaps/default/settings",
+            "-w",
+            "json",
+            "--rev",
+            &revision.to_string(),
+        ],
+    );
     let answer: Value = serde_json::from_str(&text).unwrap();
     let key = &answer["kvs"][0];
     if key["mod_revision"] != last["revision"] || key["version"] != last["version"] {

@@ -20,25 +20,39 @@ impl Story {
     pub(crate) fn happen(plane: &Plane) -> Self {
         let objects = folder().join("objects");
         kubectl(plane, &["apply", "--server-side", "-f", &objects.join("first").to_string_lossy()]);
-        kubectl(plane, &[
-            "wait", "--for=condition=established", "crd/things.story.example.org", "--timeout=30s",
-        ]);
+        kubectl(
+            plane,
+            &[
+                "wait",
+                "--for=condition=established",
+                "crd/things.story.example.org",
+                "--timeout=30s",
+            ],
+        );
         kubectl(plane, &["apply", "-f", &objects.join("second").to_string_lossy()]);
 
         let web = chart("web").to_string_lossy().into_owned();
         let store = chart("store").to_string_lossy().into_owned();
         let mut releases = Vec::new();
-        for (name, namespace, chart, revisions) in [
-            ("one", "default", &web, 5),
-            ("two", "apps", &store, 4),
-            ("three", "apps", &web, 3),
-        ] {
+        for (name, namespace, chart, revisions) in
+            [("one", "default", &web, 5), ("two", "apps", &store, 4), ("three", "apps", &web, 3)]
+        {
             for revision in 0..revisions {
                 let set = format!("story.revision={revision}");
-                helm(plane, &[
-                    "upgrade", "--install", name, chart, "-n", namespace, "--create-namespace",
-                    "--set", &set,
-                ]);
+                helm(
+                    plane,
+                    &[
+                        "upgrade",
+                        "--install",
+                        name,
+                        chart,
+                        "-n",
+                        namespace,
+                        "--create-namespace",
+                        "--set",
+                        &set,
+                    ],
+                );
             }
             releases.push((namespace.to_owned(), name.to_owned()));
         }
