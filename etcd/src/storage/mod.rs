@@ -7,8 +7,9 @@
 //! ```
 //!
 //! An object is what `kubectl get -o json` shows of it in the version that it is stored in, without
-//! the defaults that a newer server adds while reading.
+//! the defaults that a newer server adds while reading; CRDs in the version that is served.
 
+mod crd;
 mod decode;
 mod envelope;
 mod key;
@@ -66,7 +67,10 @@ pub fn object(value: &[u8], revision: i64) -> Result<Stored, StorageError> {
         Envelope::Json(text) => {
             let limits = Limits { max_nodes: VALUES, ..Limits::default() };
             match goyaml::json::from_json_exact(text, &limits)? {
-                Value::Map(object) => (object, true),
+                Value::Map(mut object) => {
+                    crd::convert(&mut object);
+                    (object, true)
+                }
                 _ => return Err(StorageError::NoObject),
             }
         }
