@@ -7,11 +7,8 @@ use crate::commands::Context;
 use crate::error::CommandError;
 
 /// The charts that this program knows by name.
-static LOCK: &[u8] = include_bytes!("../../charts/cilium.lock");
-
-/// The pinned charts.
 pub(crate) fn pins() -> Result<Pins, CommandError> {
-    Pins::parse(LOCK).map_err(|error| CommandError::new(error_chain(&error)))
+    Pins::parse(cilium::pinned::LOCK).map_err(|error| CommandError::new(error_chain(&error)))
 }
 
 /// Gets a pinned chart: from `ICHOR_CHART_DIR`, the user's cache, or the network.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use helm_rs::cluster::live::{Connection, Live, LiveOptions};
+use helm_rs::gotext::quote;
+use helm_rs::release::storage::ObjectKind;
 
 use crate::commands::chart::options::NamespaceFlags;
 use crate::environment::Environment;
@@ -14,6 +16,19 @@ use crate::flags;
 
 /// What this program calls itself at the server.
 const USER_AGENT: &str = concat!("ichor/", env!("CARGO_PKG_VERSION"));
+
+/// What `HELM_DRIVER` says that records are kept in (`Configuration.Init` in `pkg/action/action.go`).
+pub(crate) fn record_kind(environment: &Environment) -> Result<ObjectKind, CommandError> {
+    match environment.bytes(b"HELM_DRIVER").as_deref() {
+        None | Some(b"secret" | b"secrets") => Ok(ObjectKind::Secret),
+        Some(b"configmap" | b"configmaps") => Ok(ObjectKind::ConfigMap),
+        Some(other @ (b"memory" | b"sql")) => Err(CommandError::new(format_args!(
+            "HELM_DRIVER={}: records are kept in Secrets or ConfigMaps only",
+            String::from_utf8_lossy(other)
+        ))),
+        Some(other) => Err(CommandError::new(format_args!("unknown driver {}", quote(other)))),
+    }
+}
 
 /// Helm's flags for the cluster.
 #[derive(Debug, Default, Args)]

@@ -28,6 +28,7 @@ pub struct Environment {
     now: Option<SystemTime>,
     input: Option<Vec<u8>>,
     terminal: bool,
+    input_terminal: bool,
     output_terminal: bool,
 }
 
@@ -42,6 +43,7 @@ impl Environment {
             now: None,
             input: None,
             terminal: io::stderr().is_terminal(),
+            input_terminal: io::stdin().is_terminal(),
             output_terminal: io::stdout().is_terminal(),
         }
     }
@@ -57,6 +59,13 @@ impl Environment {
     #[must_use]
     pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = Some(input.into());
+        self
+    }
+
+    /// Says that all three streams are a terminal.
+    #[must_use]
+    pub const fn with_terminal(mut self) -> Self {
+        (self.terminal, self.input_terminal, self.output_terminal) = (true, true, true);
         self
     }
 
@@ -139,6 +148,11 @@ impl Environment {
     /// Whether standard output is a terminal.
     pub(crate) const fn output_is_terminal(&self) -> bool {
         self.output_terminal
+    }
+
+    /// Whether somebody sees a question and can answer it.
+    pub(crate) const fn can_be_asked(&self) -> bool {
+        self.terminal && self.input_terminal
     }
 
     /// Whether standard error is a terminal.

@@ -14,6 +14,7 @@ mod connection;
 mod environment;
 mod error;
 mod exit;
+mod file;
 mod flags;
 mod output;
 mod ui;

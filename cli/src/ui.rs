@@ -138,6 +138,12 @@ impl Ui {
         }
     }
 
+    /// What waits for an answer on the same line, quiet or not. It is lost where standard error is.
+    pub(crate) fn question(&mut self, text: &str) {
+        drop(self.err.write_all(text.as_bytes()));
+        drop(self.err.flush());
+    }
+
     /// The command's error, with what to do next.
     pub(crate) fn error(&mut self, error: &CommandError) {
         if let Some(message) = &error.message {

@@ -1,17 +1,29 @@
 //! Command-line mistakes in Helm's words (`github.com/spf13/pflag`, `github.com/spf13/cobra`).
 
+use std::num::IntErrorKind;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::error::CommandError;
 
 /// Turns what clap says into what Helm says, as far as Helm has the same mistake.
-pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandError {
+pub(crate) fn usage_error(
+    definition: &clap::Command,
+    error: &clap::Error,
+    arguments: &[String],
+) -> CommandError {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         Some(ContextValue::Strings(texts)) => texts.first().map(String::as_str),
         _ => None,
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    if let Some(mistake) = value_apart(error, argument, arguments) {
+        return mistake;
+    }
+    if let Some(message) = wrong_count(definition, error, arguments) {
+        return CommandError::new(message);
+    }
     let message = match error.kind() {
         ErrorKind::UnknownArgument => unknown_flag(argument, arguments),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
@@ -43,6 +55,63 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[String]) -> CommandE
         _ => "see --help".to_owned(),
     };
     CommandError::new(message).hint(hint)
+}
+
+/// Too few or too many arguments of a command that takes a fixed number (`cmd/helm/require/args.go`).
+fn wrong_count(
+    definition: &clap::Command,
+    error: &clap::Error,
+    arguments: &[String],
+) -> Option<String> {
+    let named = |context: Option<&ContextValue>| match context {
+        Some(ContextValue::Strings(names)) => names.iter().all(|name| !name.starts_with('-')),
+        Some(ContextValue::String(name)) => !name.starts_with('-'),
+        _ => false,
+    };
+    let is_count =
+        matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
+    if !is_count || !named(error.get(ContextKind::InvalidArg)) {
+        return None;
+    }
+    let (mut command, mut path) = (definition, definition.get_name().to_owned());
+    for argument in arguments.iter().skip(1) {
+        if let Some(below) = command.find_subcommand(argument) {
+            command = below;
+            path = format!("{path} {}", below.get_name());
+        }
+    }
+    let positionals: Vec<&clap::Arg> = command.get_positionals().collect();
+    let is_one = |argument: &&clap::Arg| {
+        argument.is_required_set() && !matches!(argument.get_action(), clap::ArgAction::Append)
+    };
+    if command.has_subcommands() || !positionals.iter().all(is_one) {
+        return None;
+    }
+    let takes = match positionals.len() {
+        0 => "accepts no arguments".to_owned(),
+        1 => "requires 1 argument".to_owned(),
+        count => format!("requires {count} arguments"),
+    };
+    let names: Vec<String> = positionals
+        .iter()
+        .flat_map(|argument| argument.get_value_names().unwrap_or_default())
+        .map(|name| format!("[{name}] "))
+        .collect();
+    let quoted = helm_rs::gotext::quote(&path);
+    Some(format!("{quoted} {takes}\n\nUsage:  {path} {}[flags]", names.concat()))
+}
+
+/// A flag whose value may be left out takes it after `=` only; apart, it is an argument too many.
+/// pflag has the same rule (`NoOptDefVal`) and says nothing of it.
+fn value_apart(error: &clap::Error, argument: &str, arguments: &[String]) -> Option<CommandError> {
+    const FLAG: &str = "--accept-cilium-diff";
+    if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
+        return None;
+    }
+    let at = arguments.iter().position(|other| other == FLAG)?;
+    arguments.get(at + 1).filter(|next| *next == argument)?;
+    let message = format!("{FLAG} takes its digest after an equals sign, not after a blank");
+    Some(CommandError::new(message).hint(format!("{FLAG}={argument}")))
 }
 
 fn unknown_flag(argument: &str, arguments: &[String]) -> String {
@@ -81,9 +150,33 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
             None => format!("flag needs an argument: {long}"),
         };
     }
-    let cause =
-        std::error::Error::source(error).map_or_else(|| first_line(error), ToString::to_string);
-    format!("invalid argument {} for \"{flag}\" flag: {cause}", helm_rs::gotext::quote(value))
+    let quoted = helm_rs::gotext::quote(value);
+    // Helm's own flag type (`pkg/cli/output`), which has a short name everywhere.
+    if flag.ends_with("--output") && takes_table(error) {
+        return format!("invalid argument {quoted} for \"-o, --output\" flag: invalid format type");
+    }
+    let cause = match std::error::Error::source(error) {
+        None => first_line(error),
+        Some(source) => match source
+            .downcast_ref::<std::num::ParseIntError>()
+            .map(std::num::ParseIntError::kind)
+        {
+            None => source.to_string(),
+            Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+                format!("strconv.ParseInt: parsing {quoted}: value out of range")
+            }
+            Some(_) => format!("strconv.ParseInt: parsing {quoted}: invalid syntax"),
+        },
+    };
+    format!("invalid argument {quoted} for \"{flag}\" flag: {cause}")
+}
+
+/// Whether the flag takes one of Helm's forms of a result.
+fn takes_table(error: &clap::Error) -> bool {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => values.iter().any(|value| value == "table"),
+        _ => false,
+    }
 }
 
 fn first_line(error: &clap::Error) -> String {

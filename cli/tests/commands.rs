@@ -9,7 +9,8 @@
 //! ! a line of standard error
 //! ```
 //!
-//! A command runs in process, in this folder, with a sealed environment. `ICHOR_BLESS=1`
+//! A command runs in process, in this folder, with a sealed environment; `NAME=value` in front of it
+//! is part of that, as in a shell. `ICHOR_BLESS=1`
 //! writes what commands print into the files, to be reviewed like code.
 
 use std::ffi::OsString;
@@ -21,8 +22,11 @@ use ichor_cli::{Buffer, Environment, Ui, run};
 
 /// One command and what it printed.
 fn execute(line: &str) -> String {
-    let arguments: Vec<OsString> = words(line).into_iter().map(Into::into).collect();
-    let environment = Environment::sealed([("PATH", "/usr/bin:/bin"), ("HOME", "nowhere")])
+    let words = words(line);
+    let variables: Vec<_> = words.iter().map_while(|word| word.split_once('=')).collect();
+    let arguments: Vec<OsString> = words.iter().skip(variables.len()).map(Into::into).collect();
+    let always = [("PATH", "/usr/bin:/bin"), ("HOME", "nowhere")];
+    let environment = Environment::sealed(always.into_iter().chain(variables))
         .with_input("fromInput: yes\n")
         .with_now(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
     let (out, err) = (Buffer::default(), Buffer::default());

@@ -3,6 +3,7 @@
 pub mod action;
 mod address;
 pub mod apply;
+mod bytes;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;

@@ -485,3 +485,49 @@ fn the_page_lists_every_code() {
         assert_eq!(page, expected, "run with ICHOR_BLESS=1");
     }
 }
+
+/// Many releases with the same objects: what is said of each pair is bounded, and stable.
+#[test]
+fn claims_of_many_objects_are_told_in_short() {
+    let mut manifest = String::new();
+    for number in 0..300 {
+        let head = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:";
+        manifest.push_str(&format!("{head} {{name: c{number}}}\n"));
+    }
+    let question = Question::default();
+    let audited = |name: &str, manifest: &str| {
+        let json = serde_json::json!({
+            "name": name, "namespace": "ns", "version": 1, "manifest": manifest,
+            "info": {"status": "deployed"},
+            "hooks": [{"name": "h", "kind": "Job", "path": "p", "events": ["test", "pre-flight"]}],
+        })
+        .to_string();
+        let stream = Box::new(std::io::Cursor::new(json.clone().into_bytes()));
+        let input = Input::Stream("in".to_owned(), stream);
+        let stored = scan(vec![input], &InputLimits::default(), None, Some).items.remove(0);
+        audit(&stored, &json, &question).unwrap()
+    };
+    let of = |code: Code, findings: &[Finding]| -> Vec<String> {
+        let fits = findings.iter().filter(|finding| finding.code == code);
+        fits.map(|finding| format!("{} {}", finding.release, finding.message)).collect()
+    };
+    let findings = helm_rs::release::verify::verify(
+        ["a", "b", "c"].map(|name| audited(name, &manifest)).into(),
+    );
+    let claims = of(Code::ClaimedTwice, &findings);
+    assert_eq!(claims.len(), 22, "{claims:?}");
+    for more in [
+        "b 290 more objects also belong to release a in ns",
+        "c 290 more objects also belong to release b in ns",
+        "b ConfigMap ns/c9 also belongs to release a in ns",
+    ] {
+        assert!(claims.iter().any(|claim| claim == more), "{claims:?}");
+    }
+    let hooks = of(Code::UnreadableHooks, &findings);
+    assert_eq!(hooks.len(), 3);
+    assert!(hooks[0].ends_with("hook Job h of p: Helm knows no event \"pre-flight\""), "{hooks:?}");
+    let findings = helm_rs::release::verify::verify(vec![audited("a", &manifest.repeat(2))]);
+    let twice = of(Code::DuplicateObject, &findings);
+    assert_eq!(twice.len(), 101);
+    assert!(twice.contains(&"a and 200 more of these".to_owned()), "{twice:?}");
+}

@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 
 use crate::plan::{ObjectAbout, PreparedObject};
 use crate::rendered::manifest_objects;
-use crate::run::{LeftOverError, left_over};
+use crate::run::{LeftOverError, OwnError, left_over, own};
 use crate::survey::{config_maps, read, text};
 
 /// The namespace of the inventory. (`pkg/machinery/constants/constants.go` of Talos 1.13)
@@ -80,7 +80,10 @@ pub enum InventoryError {
         /// What the cluster says.
         source: ClusterError,
     },
-    /// Ichor's record cannot be read.
+    /// Ichor's newest record cannot be read.
+    #[error(transparent)]
+    Own(#[from] OwnError),
+    /// What it says cannot be read.
     #[error("ichor's record")]
     Record(#[from] StorageError),
     /// What an earlier run left cannot be told.
@@ -272,20 +275,16 @@ async fn taken_over(
         )));
     }
     let driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
-    let last = match Storage::new(&driver).last(RELEASE).await {
-        Ok(last) => last,
-        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => {
-            return Err(not_complete(format!("{RECORD_NAMESPACE} holds no record of ichor")));
-        }
-        Err(error) => return Err(error.into()),
+    let Some(newest) = own::newest(&Storage::new(&driver)).await? else {
+        return Err(not_complete(format!("{RECORD_NAMESPACE} holds no record of ichor")));
     };
-    let status = last.record.info().map_err(StorageError::Field)?.status();
+    let status = newest.status;
     if status != Status::Deployed {
         return Err(not_complete(format!("ichor's newest record is {status}")));
     }
     let discovery =
         cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
-    let manifest = last.record.manifest().map_err(StorageError::Field)?;
+    let manifest = newest.stored.record.manifest().map_err(StorageError::Field)?;
     Ok(manifest_objects(&discovery, &manifest, NAMESPACE).iter().map(about_item).collect())
 }
 

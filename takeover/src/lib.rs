@@ -10,13 +10,16 @@
 //! - [`run::take_over`] plans again inside the lock, holds the digest against the consent, and
 //!   carries the plan out so that a kill between any two calls can be finished by the next run.
 //! - [`report`] shows a plan as a page, as Markdown or as JSON.
+//! - [`access`] tells which rights are missing to look at all of it.
 //! - [`inventory`] is what Talos keeps of what it applied, and what has to leave it.
 
+pub mod access;
 pub mod gate;
 pub mod inventory;
 pub mod job;
 pub mod plan;
 pub mod rendered;
 pub mod report;
+mod room;
 pub mod run;
 pub mod survey;

@@ -1,7 +1,7 @@
 //! The chart, rendered for a cluster, and which of its leaves are generated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use goyaml::Map;
 use helm_rs::action::ClusterLookup;
@@ -49,14 +49,32 @@ pub struct Source<'a> {
     pub looked_up: LookedUp,
 }
 
-/// What templates looked up, as the rights that it takes.
+/// What templates looked up: the rights that it takes, and the answers, so that both renderings
+/// see the same and the server is asked once.
 #[derive(Clone, Debug, Default)]
-pub struct LookedUp(Arc<Mutex<BTreeSet<Right>>>);
+pub struct LookedUp(Arc<Mutex<Account>>);
+
+#[derive(Default)]
+struct Account {
+    rights: BTreeSet<Right>,
+    /// By API version, kind, namespace and name. They may hold credentials.
+    answers: BTreeMap<[String; 4], Map>,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("rights", &self.rights).finish_non_exhaustive()
+    }
+}
 
 impl LookedUp {
     /// The rights, in order.
     pub fn rights(&self) -> BTreeSet<Right> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().rights.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,9 +99,15 @@ impl Lookup for AccountedLookup {
             let place = if *namespaced { namespace } else { "" };
             let verb = if name.is_empty() { "list" } else { "get" };
             let right = Right::named(verb, &kind_asked.group, plural, place, name);
-            self.account.0.lock().unwrap_or_else(PoisonError::into_inner).insert(right);
+            self.account.lock().rights.insert(right);
         }
-        self.inner.lookup(api_version, kind, namespace, name)
+        let asked = [api_version, kind, namespace, name].map(str::to_owned);
+        if let Some(answer) = self.account.lock().answers.get(&asked) {
+            return Ok(answer.clone());
+        }
+        let answer = self.inner.lookup(api_version, kind, namespace, name)?;
+        self.account.lock().answers.insert(asked, answer.clone());
+        Ok(answer)
     }
 }
 

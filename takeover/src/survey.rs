@@ -6,6 +6,7 @@ use cilium::detect::{Detected, detect};
 use cilium::object::FieldError;
 use cilium::pinned::{CONFIG_MAP, DAEMON_SET, NAMESPACE, RECORD_NAMESPACE, RELEASE};
 use cilium::provenance::CLI_SECRET;
+use helm_rs::action::rights::Right;
 use helm_rs::apply::ownership::RELEASE_NAME;
 use helm_rs::cluster::{
     Cluster, ClusterError, Discovery, ErrorKind, ListQuery, Resource, ServerVersion, Subject,
@@ -41,6 +42,17 @@ pub struct Survey {
     pub config_maps: Vec<Value>,
     /// What could not be read, for people.
     pub unread: Vec<String>,
+    /// Places where records, or the Cilium CLI's values, may lie and may not be looked for.
+    pub hidden: Vec<Hidden>,
+}
+
+/// Something that may be there and may not be looked at.
+#[derive(Clone, Debug)]
+pub struct Hidden {
+    /// The right that is missing.
+    pub right: Right,
+    /// What the cluster says.
+    pub source: ClusterError,
 }
 
 /// Why the cluster cannot be read.
@@ -131,16 +143,20 @@ pub async fn survey(cluster: &dyn Cluster) -> Result<Survey, SurveyError> {
     let config_map = config.map_err(failed(format!("read ConfigMap {NAMESPACE}/{CONFIG_MAP}")))?;
     let operator = operator.map_err(failed(format!("read Deployment {NAMESPACE}/{OPERATOR}")))?;
     let mut unread = Vec::new();
-    let cli = cli.unwrap_or_else(|error| {
-        unread.push(format!("Secret {NAMESPACE}/{CLI_SECRET}: {error}"));
+    let mut hidden = Vec::new();
+    let cli = cli.unwrap_or_else(|source| {
+        unread.push(format!("Secret {NAMESPACE}/{CLI_SECRET}: {source}"));
+        hidden.push(Hidden { right: cli_right(), source });
         None
     });
     let detected = detect(&nodes, &sets)?;
-    let daemon_set = sets.into_iter().find(|set| {
-        text(set, "/metadata/namespace") == NAMESPACE && text(set, "/metadata/name") == DAEMON_SET
-    });
+    let daemon_set = sets.into_iter().find(is_agent);
     let claim = daemon_set.as_ref().map(claimed_release).unwrap_or_default();
-    let (mut secrets, config_maps) = records(cluster, &claim, &mut unread).await?;
+    let [mut secrets, config_maps] = records(cluster, &claim).await?.map(|found| {
+        unread.extend(found.note);
+        hidden.extend(found.hidden);
+        found.items
+    });
     secrets.extend(cli);
     Ok(Survey {
         server,
@@ -154,7 +170,52 @@ pub async fn survey(cluster: &dyn Cluster) -> Result<Survey, SurveyError> {
         secrets,
         config_maps,
         unread,
+        hidden,
     })
+}
+
+/// Whether an object is the agents' DaemonSet.
+pub(crate) fn is_agent(object: &Value) -> bool {
+    // What is read from a list of DaemonSets has no kind.
+    matches!(text(object, "/kind"), "DaemonSet" | "")
+        && text(object, "/metadata/namespace") == NAMESPACE
+        && text(object, "/metadata/name") == DAEMON_SET
+}
+
+/// Reading what the Cilium CLI left.
+pub(crate) fn cli_right() -> Right {
+    Right::named("get", "", "secrets", NAMESPACE, CLI_SECRET)
+}
+
+/// Looking for the records of a namespace, of both drivers.
+pub(crate) fn record_rights(namespace: &str) -> [Right; 2] {
+    ["secrets", "configmaps"].map(|plural| Right::any("list", "", plural, namespace))
+}
+
+/// The rights without which nobody can tell where the running Cilium comes from, as far as that can
+/// be told by one who may not read everything: where its release's records should lie, and the
+/// Cilium CLI's values.
+pub(crate) async fn hidden(cluster: &dyn Cluster) -> Vec<Right> {
+    let daemon_sets = builtin("apps/v1", "DaemonSet", "daemonsets", true);
+    let Ok(sets) = list(cluster, &daemon_sets).await else { return Vec::new() };
+    let Some(claim) = sets.iter().find(|set| is_agent(set)).map(claimed_release) else {
+        return Vec::new();
+    };
+    let Ok(records) = records(cluster, &claim).await else { return Vec::new() };
+    if records.iter().any(|found| !found.items.is_empty()) {
+        return Vec::new();
+    }
+    let place = if claim.1.is_empty() { NAMESPACE } else { &claim.1 };
+    let mut rights: Vec<Right> = records
+        .into_iter()
+        .flat_map(|found| found.hidden)
+        .map(|hidden| hidden.right)
+        .filter(|right| right.namespace == place)
+        .collect();
+    if read(cluster, &secrets(), NAMESPACE, CLI_SECRET).await.is_err() {
+        rights.push(cli_right());
+    }
+    rights
 }
 
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -175,8 +236,7 @@ fn claimed_release(daemon_set: &Value) -> (String, String) {
 async fn records(
     cluster: &dyn Cluster,
     claim: &(String, String),
-    unread: &mut Vec<String>,
-) -> Result<(Vec<Value>, Vec<Value>), SurveyError> {
+) -> Result<[Listed; 2], SurveyError> {
     let labels = if claim.0.is_empty() {
         "owner=helm".to_owned()
     } else {
@@ -187,11 +247,43 @@ async fn records(
         records_of(cluster, &secret, &labels, &claim.1),
         records_of(cluster, &config_map, &labels, &claim.1),
     );
-    let (found, note) = found?;
-    unread.extend(note);
-    let (maps, note) = maps?;
-    unread.extend(note);
-    Ok((found, maps))
+    Ok([found?, maps?])
+}
+
+/// Records of one driver.
+struct Listed {
+    /// Those that were found.
+    items: Vec<Value>,
+    /// What could not be read, for people.
+    note: Option<String>,
+    /// The namespaces that matter and may not be listed.
+    hidden: Vec<Hidden>,
+}
+
+/// Adds the records of one release to what was read, where they are not among it.
+pub(crate) async fn records_of_release(
+    cluster: &dyn Cluster,
+    survey: &mut Survey,
+    release: &str,
+    namespace: &str,
+) -> Result<(), SurveyError> {
+    let labels = format!("owner=helm,name={release}");
+    let (secret, config_map) = (secrets(), config_maps());
+    let (found, maps) = futures::join!(
+        records_of(cluster, &secret, &labels, namespace),
+        records_of(cluster, &config_map, &labels, namespace),
+    );
+    for (all, found) in [(&mut survey.secrets, found?), (&mut survey.config_maps, maps?)] {
+        let place = |object: &Value| {
+            ["/metadata/namespace", "/metadata/name"]
+                .map(|pointer| text(object, pointer).to_owned())
+        };
+        let known: std::collections::BTreeSet<[String; 2]> = all.iter().map(place).collect();
+        all.extend(found.items.into_iter().filter(|object| !known.contains(&place(object))));
+        survey.unread.extend(found.note.filter(|note| !survey.unread.contains(note)));
+        survey.hidden.extend(found.hidden);
+    }
+    Ok(())
 }
 
 async fn records_of(
@@ -199,10 +291,10 @@ async fn records_of(
     resource: &Resource,
     labels: &str,
     namespace: &str,
-) -> Result<(Vec<Value>, Option<String>), SurveyError> {
+) -> Result<Listed, SurveyError> {
     let mut query = ListQuery { labels: labels.to_owned(), ..ListQuery::default() };
     match list_all(cluster, resource, &query).await {
-        Ok(page) => return Ok((page.items, None)),
+        Ok(page) => return Ok(Listed { items: page.items, note: None, hidden: Vec::new() }),
         Err(error) if error.kind() == ErrorKind::Forbidden => {}
         Err(error) => return Err(failed(format!("list {}", resource.plural))(error)),
     }
@@ -212,6 +304,7 @@ async fn records_of(
     }
     let mut items = Vec::new();
     let mut read = Vec::new();
+    let mut hidden = Vec::new();
     for place in places {
         place.clone_into(&mut query.namespace);
         match list_all(cluster, resource, &query).await {
@@ -219,7 +312,10 @@ async fn records_of(
                 items.extend(page.items);
                 read.push(place);
             }
-            Err(error) if error.kind() == ErrorKind::Forbidden => {}
+            Err(source) if source.kind() == ErrorKind::Forbidden => {
+                let right = Right::any("list", "", &resource.plural, place);
+                hidden.push(Hidden { right, source });
+            }
             Err(error) => {
                 let doing = format!("list {} in namespace {place}", resource.plural);
                 return Err(failed(doing)(error));
@@ -232,5 +328,5 @@ async fn records_of(
         resource.plural,
         if read.is_empty() { "(none)".to_owned() } else { read.join(", ") }
     );
-    Ok((items, Some(note)))
+    Ok(Listed { items, note: Some(note), hidden })
 }

@@ -250,7 +250,7 @@ fn upgrade() -> Plan {
             .collect(),
         sizes: vec![Size { what: "ichor's record".to_owned(), bytes: 400_480 }],
         rights: Rights {
-            identity: "system:serviceaccount:kube-system:ichor-cni".to_owned(),
+            identity: "ops@example.org".to_owned(),
             checked: 274,
             missing: Vec::new(),
             unchecked: vec!["rules of ClusterRole cilium: not readable".to_owned()],
@@ -381,13 +381,89 @@ fn reports_are_as_reviewed() {
     for (name, plan) in [("upgrade", upgrade()), ("quiet", quiet()), ("refused", refused())] {
         let page = render(&plan, Form::Html).unwrap();
         well_formed(&page);
-        golden(&format!("{name}.html"), &page);
+        golden(&format!("{name}.html"), &without_style(&page));
         golden(&format!("{name}.md"), &render(&plan, Form::Markdown).unwrap());
         golden(&format!("{name}.txt"), &to_text(&plan, false));
     }
     golden("upgrade-all.txt", &to_text(&upgrade(), true));
     let colour = Look { colour: true, width: 60, ..Look::default() };
     golden("upgrade-colour.txt", &to_terminal(&upgrade(), colour));
+}
+
+/// The style sheet, which every page has whole.
+const STYLE: &str = include_str!("../src/report/page.css");
+
+/// A page without its style sheet, so that what is reviewed is what the plan says.
+fn without_style(page: &str) -> String {
+    let (before, rest) = page.split_once(STYLE).unwrap();
+    assert!(!rest.contains(STYLE), "once");
+    format!("{before}(page.css)\n{rest}")
+}
+
+/// On paper there are light colours whatever the screen has, nothing is folded or scrolled, and no
+/// leaf is torn apart; on a phone both sides of a difference stand one below the other.
+#[test]
+fn the_style_knows_paper_and_phone() {
+    let (_, print) = STYLE.split_once("@media print {").unwrap();
+    for rule in [
+        "color-scheme: light",
+        "--paper: #fff",
+        ".scroll { overflow: visible",
+        "break-inside: avoid",
+        "details::details-content { content-visibility: visible",
+    ] {
+        assert!(print.contains(rule), "{rule}");
+    }
+    let dark = STYLE.find("prefers-color-scheme: dark").unwrap();
+    assert!(dark < STYLE.find("@media print").unwrap(), "paper has the last word");
+    let (_, phone) = STYLE.split_once("@media (max-width: 40rem) {").unwrap();
+    assert!(phone.contains(".sides { grid-template-columns: 1fr; }"));
+    for elsewhere in ["url(", "@import", "http"] {
+        assert!(!STYLE.contains(elsewhere), "{elsewhere}");
+    }
+    assert_eq!(STYLE.matches('{').count(), STYLE.matches('}').count());
+}
+
+/// Where the Job will write, what accepts the plan is applying the Job.
+#[test]
+fn the_command_that_accepts_a_plan() {
+    let mut plan = upgrade();
+    let adopt = "ichor adopt --cilium-only --accept-cilium-diff=sha256:";
+    assert!(to_text(&plan, false).contains(adopt));
+    "system:serviceaccount:kube-system:ichor-cni".clone_into(&mut plan.rights.identity);
+    let text = to_text(&plan, false);
+    assert!(text.contains("ichor cni manifest --image IMAGE --accept-cilium-diff=sha256:"));
+    assert!(text.contains("--accept-cilium-changes | kubectl apply -f -") && !text.contains(adopt));
+    "the operator's file (--cilium-values)".clone_into(&mut plan.values.source);
+    assert!(to_text(&plan, false).contains("--cilium-values FILE --accept-cilium-diff="));
+}
+
+/// What recovered values do not explain alarms nobody when the gate finds nothing in it.
+#[test]
+fn what_stays_unexplained_is_judged_by_the_gate() {
+    let recovered = |plan: &mut Plan| {
+        plan.values.recovered = Some(RecoveredAbout {
+            differing: 10,
+            explained: 9,
+            unexplained: vec![UnexplainedAbout {
+                object: "Service kube-system/cilium-envoy".to_owned(),
+                path: "spec.trafficDistribution".to_owned(),
+                side: "live".to_owned(),
+            }],
+            ..RecoveredAbout::default()
+        });
+    };
+    let mut plan = quiet();
+    recovered(&mut plan);
+    assert!(plan.gate_is_empty());
+    for text in [to_text(&plan, true), render(&plan, Form::Html).unwrap()] {
+        assert!(!text.contains("nexplained") && !text.contains("do not explain"), "{text}");
+        assert!(text.contains("the gate is empty"), "{text}");
+    }
+    let mut plan = upgrade();
+    recovered(&mut plan);
+    let text = to_text(&plan, true);
+    assert!(text.contains("unexplained: Service kube-system/cilium-envoy spec.traffic"), "{text}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) fn show(path: &[Step]) -> String {
 
 /// Annotations and labels that installers, controllers and the server write, and that name a
 /// version.
-const MARKS: [&str; 10] = [
+const MARKS: [&str; 11] = [
     "helm.sh/chart",
     "app.kubernetes.io/version",
     "meta.helm.sh/release-name",
@@ -48,10 +48,11 @@ const MARKS: [&str; 10] = [
     "kubectl.kubernetes.io/restartedAt",
     "deprecated.daemonset.template.generation",
     "deployment.kubernetes.io/revision",
+    "kubernetes.io/metadata.name",
 ];
 
 /// Fields of one fixed value that the server adds where a manifest is silent.
-const DEFAULTS: [(&str, &str); 23] = [
+const DEFAULTS: [(&str, &str); 24] = [
     ("terminationMessagePath", "\"/dev/termination-log\""),
     ("terminationMessagePolicy", "\"File\""),
     ("imagePullPolicy", "\"IfNotPresent\""),
@@ -74,6 +75,7 @@ const DEFAULTS: [(&str, &str); 23] = [
     ("sessionAffinity", "\"None\""),
     ("internalTrafficPolicy", "\"Cluster\""),
     ("defaultMode", "420"),
+    ("maxSurge", "0"),
     ("serviceAccount", "\"cilium\""),
 ];
 
@@ -91,6 +93,9 @@ const LEFT_OUT: [&str; 10] = [
     "stdin",
     "tty",
 ];
+
+/// Maps of amounts (`core/v1` `ResourceList`).
+const AMOUNTS: [&str; 2] = ["limits", "requests"];
 
 /// Fields that only the server writes.
 const SERVER: [&str; 9] = [
@@ -135,6 +140,11 @@ fn drop_marks(value: &mut Value, is_upgrade: bool, depth: usize) {
             if is_upgrade && let Some(Value::String(image)) = map.get_mut("image") {
                 *image = image_repository(image).to_owned();
             }
+            for place in AMOUNTS {
+                if let Some(Value::Object(amounts)) = map.get_mut(place) {
+                    amounts.values_mut().for_each(amount_as_text);
+                }
+            }
             map.values_mut().for_each(|value| drop_marks(value, is_upgrade, depth - 1));
             // Afterwards, since a map of nothing but marks is empty now.
             map.retain(|_, value| !is_empty(value));
@@ -145,6 +155,13 @@ fn drop_marks(value: &mut Value, is_upgrade: bool, depth: usize) {
             }
         }
         _ => {}
+    }
+}
+
+/// The server keeps amounts as texts, however they were written.
+fn amount_as_text(amount: &mut Value) {
+    if let Value::Number(number) = amount {
+        *amount = number.to_string().into();
     }
 }
 
@@ -304,6 +321,24 @@ pub(super) fn identity(object: &Value) -> Option<ObjectRef> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_the_server_fills_in_is_no_difference() {
+        let rendered = comparable(
+            json!({"kind": "DaemonSet", "spec": {"updateStrategy": {"rollingUpdate":
+                {"maxUnavailable": 2}}, "resources": {"limits": {"cpu": 1}}}}),
+            false,
+        );
+        let live = |surge: Value, cpu: &str| {
+            let rolling = json!({"maxUnavailable": 2, "maxSurge": surge});
+            let spec = json!({"updateStrategy": {"rollingUpdate": rolling},
+                "resources": {"limits": {"cpu": cpu}}});
+            let labels = json!({"kubernetes.io/metadata.name": "x"});
+            comparable(json!({"metadata": {"labels": labels}, "spec": spec}), false)
+        };
+        assert_eq!(differences(&rendered, &live(json!(0), "1")), (0, Vec::new()));
+        assert_eq!(differences(&rendered, &live(json!("20%"), "2")).0, 2);
+    }
 
     #[test]
     fn places_by_name_and_by_mount() {

@@ -1,9 +1,12 @@
 //! `ichor adopt`: a running cluster comes under ichor.
 
 use clap::Args;
+use helm_rs::cluster::ClusterError;
+use takeover::job::{records_roles, remove_records_roles};
 use takeover::plan::{Outcome, Plan};
 use takeover::run::{Done, LeftOver, RunError};
 
+use super::cni::ask::confirm;
 use super::cni::report::ReportFlags;
 use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
@@ -14,11 +17,14 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(
     after_help = concat!(
-        "Shows what will be done, and does it with --yes. Nothing is deleted but the records of the\n",
-        "release before, after a backup that was read back and compared.\n\n",
+        "Shows what will be done, asks whether to go on, and does it. Where nobody can be asked (no\n",
+        "terminal), it takes --yes. What needs consent takes its flag as well; with a terminal,\n",
+        "--accept-cilium-diff alone is the consent to the plan that is shown. Nothing is deleted but\n",
+        "the records of the release before, after a backup that was read back and compared.\n\n",
         "Examples:\n",
         "  ichor adopt --cilium-only --plan\n",
         "  ichor adopt --cilium-only --plan --report plan.html --report plan.md\n",
+        "  ichor adopt --cilium-only                       # asks before it begins\n",
         "  ichor adopt --cilium-only --yes\n",
         "  ichor adopt --cilium-only --accept-cilium-diff=sha256:… --yes\n\n",
         "Exit codes:\n",
@@ -34,25 +40,28 @@ pub(crate) struct Arguments {
     /// Only show what would be done
     #[arg(long)]
     plan: bool,
-    /// Begin without asking
+    /// Do not ask before it begins
     #[arg(short, long)]
     yes: bool,
-    #[command(flatten)]
-    flags: PlanFlags,
-    #[command(flatten)]
-    report: ReportFlags,
-    #[command(flatten)]
-    consent: ConsentFlags,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    flags: PlanFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    arguments.report.check()?;
+    arguments.report.check(&arguments.flags)?;
     let work = arguments.flags.work(context)?;
     if let Some(left) = arguments.flags.left_over(&work, context)? {
-        return resume(arguments, &work, &left, context);
+        if left.strangers.is_empty() {
+            return resume(arguments, &work, &left, context);
+        }
+        tell_strangers(arguments, &left, context)?;
     }
     let prepared = arguments.flags.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -62,18 +71,41 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         return Ok(if asks { Exit::No } else { Exit::Done });
     }
     if plan.outcome == Outcome::Nothing {
+        hand_over(arguments, &work, context)?;
         return Ok(Exit::Done);
     }
     if plan.is_refused() {
         return Ok(Exit::No);
     }
     check_consent(plan, &arguments.consent, context)?;
-    if !arguments.yes {
-        return Err(no("nothing was written", "to begin, give --yes as well"));
-    }
+    confirm("Carry this plan out?", arguments.yes, context)?;
     let digest = Some(plan.digest.clone());
     let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
     finish(arguments, &work, result, context)
+}
+
+/// A takeover that was begun cannot be finished by its plan: another one is shown, and needs a
+/// consent of its own.
+fn tell_strangers(
+    arguments: &Arguments,
+    left: &LeftOver,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let text = format!(
+        "A takeover was begun and is not complete: revision {} is {}.\nIts plan, {}, cannot be \
+         finished, since somebody changed what it writes: {}.\nThis is the plan for what is there \
+         now; undo the change to go on with the one before.\n\n",
+        left.revision,
+        left.status,
+        left.plan.digest,
+        left.strangers.join(", ")
+    );
+    if arguments.output == Output::Table {
+        context.ui.result(text)
+    } else {
+        context.ui.warning(text.trim_end());
+        Ok(())
+    }
 }
 
 /// Finishes what an earlier run began, by its stored plan.
@@ -98,9 +130,6 @@ fn resume(
         arguments.report.show(&left.plan, arguments.output, context)?;
         return Ok(Exit::No);
     }
-    if !arguments.yes {
-        return Err(no("nothing was written", "to finish it, give --yes as well"));
-    }
     // A consent that names a plan is to that plan alone.
     let named = arguments.consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
     if let Some(given) = named.filter(|given| *given != left.plan.digest) {
@@ -113,8 +142,36 @@ fn resume(
         ));
     }
     let digest = named.map(str::to_owned);
+    confirm("Finish it?", arguments.yes, context)?;
     let (result, _) = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
     finish(arguments, work, result, context)
+}
+
+/// When nothing is left of a takeover to be done, the Job's rights on foreign records go.
+fn hand_over(
+    arguments: &Arguments,
+    work: &Work,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let remove = arguments.yes;
+    let done = arguments.flags.session(work, context, async |session| {
+        let roles = records_roles(&*session.cluster).await?;
+        if remove {
+            remove_records_roles(&*session.cluster, &roles).await?;
+        }
+        Ok::<_, ClusterError>(roles)
+    })?;
+    let roles = done.map_err(|error| {
+        CommandError::new(format_args!("the Job's rights on foreign records: {error}"))
+    })?;
+    for role in roles {
+        context.ui.warning(if remove {
+            format!("{role} is removed: the hand-over is complete")
+        } else {
+            format!("{role} is not needed any more: --yes removes it")
+        });
+    }
+    Ok(())
 }
 
 /// Says what was done, and looks at it once more.
@@ -136,6 +193,7 @@ fn finish(
         format!("; {} live-only leaves or objects stay", figures.residue)
     };
     if matches {
+        hand_over(arguments, work, context)?;
         context.ui.result(format!(
             "Verified: the record is deployed, what runs is what the chart renders{stays}.\n"
         ))?;
@@ -146,7 +204,7 @@ fn finish(
          missing, {} ownership leaves",
         figures.differences, figures.creations, figures.ownership
     ))
-    .hint("see `ichor cni plan`"))
+    .hint("see `ichor cni plan`, and `ichor cni status`"))
 }
 
 /// Whether the consent that the plan asks for was given, and to this plan.

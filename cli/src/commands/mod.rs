@@ -96,7 +96,10 @@ pub(crate) struct Context<'a> {
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    flags::take_any_value(Arguments::command())
+    let root = Arguments::command();
+    #[cfg(feature = "network")]
+    let root = cni::define(root);
+    flags::take_any_value(root)
 }
 
 /// Runs the program. `arguments` begins with the program's name.
@@ -117,33 +120,42 @@ pub fn run(
     }
 }
 
-fn dispatch(
+/// Reads the command line; `None` when it only asked for help, which is printed then. The definition
+/// of the whole command line is let go with it: it takes a megabyte.
+fn parse(
     arguments: impl IntoIterator<Item = OsString>,
-    environment: &Environment,
     ui: &mut Ui,
-) -> Result<Exit, CommandError> {
+) -> Result<Option<Arguments>, CommandError> {
     let mut definition = command();
     let arguments = flags::expand_booleans(&definition, arguments)?;
     let matches = match definition.try_get_matches_from_mut(&arguments) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
             ui.result(error.render().to_string())?;
-            return Ok(Exit::Done);
+            return Ok(None);
         }
         Err(error)
             if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {
             // As Helm: a command group alone explains itself.
             ui.result(error.render().to_string())?;
-            return Ok(Exit::Done);
+            return Ok(None);
         }
         Err(error) => {
             let texts: Vec<String> =
                 arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-            return Err(usage_error(&error, &texts));
+            return Err(usage_error(&definition, &error, &texts));
         }
     };
-    let parsed = Arguments::from_arg_matches(&matches).map_err(CommandError::new)?;
+    Arguments::from_arg_matches(&matches).map(Some).map_err(CommandError::new)
+}
+
+fn dispatch(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+    ui: &mut Ui,
+) -> Result<Exit, CommandError> {
+    let Some(parsed) = parse(arguments, ui)? else { return Ok(Exit::Done) };
     let mut global = parsed.global;
     global.debug |= environment.flag("HELM_DEBUG");
     ui.configure(global.color, global.verbose || global.debug, global.quiet);

@@ -70,6 +70,16 @@ pub fn from_yaml_strict(input: &[u8], limits: &Limits) -> Result<Value, Error> {
     read::read(input, true, Numbers::Float, limits)
 }
 
+/// As [`from_yaml_strict`], but the document must be all there is, as no decoder of Go asks: each
+/// reads one document, and does not look at what stands behind it. A text whose indentation was
+/// damaged often ends its document early.
+///
+/// # Errors
+/// Go's error, that of go-yaml for what stands behind the document, or a bound of `limits`.
+pub fn from_yaml_only(input: &[u8], limits: &Limits) -> Result<Value, Error> {
+    read::read_only(input, Numbers::Float, limits)
+}
+
 /// Reads a document into a map, as `fromYaml`, values files and manifests are read. Null and
 /// empty input leave the map empty (and not nil: Go decodes into a map that is there).
 ///

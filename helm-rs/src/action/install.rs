@@ -9,7 +9,7 @@ use super::prepare::{self, Draft};
 use super::session::{DryRun, ReleaseOptions, Session};
 use crate::apply::{CustomMerge, Item, Live, WaitOptions, build, wait};
 use crate::chart::{Chart, Warning};
-use crate::cluster::ErrorKind;
+use crate::cluster::{Discovery, ErrorKind};
 use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
@@ -35,14 +35,15 @@ pub struct InstallOptions {
     pub replace: bool,
 }
 
-/// Installs a chart; the chart comes back with its dependencies processed.
+/// Installs a chart. The chart, and what the session's engine keeps, are let go before any of its
+/// objects is written.
 ///
 /// # Errors
 /// [`ActionError`]. When objects were being written, the record then says that the release failed
 /// and why.
 pub async fn install(
     session: &Session<'_>,
-    chart: &mut Chart,
+    mut chart: Chart,
     values: &goyaml::Map,
     options: &InstallOptions,
     host: &mut Host,
@@ -54,12 +55,12 @@ pub async fn install(
         return Err(ActionError::HideSecret);
     }
     let last = available(session, options).await?;
-    values::process_dependencies(chart, values, Nulls::Keep, warnings)?;
+    values::process_dependencies(&mut chart, values, Nulls::Keep, warnings)?;
 
     let mut new_crds = false;
     if !options.skip_crds && !chart.crds().is_empty() {
         if release.dry_run == DryRun::No {
-            new_crds = install_crds(session, chart, release).await?;
+            new_crds = install_crds(session, &chart, release).await?;
         } else {
             session.log(
                 "WARNING: This chart or one of its subcharts contains CRDs. Rendering may fail or \
@@ -74,7 +75,7 @@ pub async fn install(
     let now = session.now();
     let rendering = prepare::render(
         session,
-        chart,
+        &chart,
         values,
         1,
         &release.namespace,
@@ -88,23 +89,33 @@ pub async fn install(
         &[HookEvent::PreInstall, HookEvent::PostInstall],
         release,
     )?;
-    let mut draft = Draft {
+    let draft = Draft {
         options: release,
         namespace: &release.namespace,
-        revision: 1,
-        chart,
+        revision: match &last {
+            Some(last) => last.record.revision()? + 1,
+            None => 1,
+        },
+        chart: &chart,
         config: values,
         rendering: &rendering,
         first_deployed: &now,
         last_deployed: &now,
     };
+    let is_dry_run = release.dry_run != DryRun::No;
+    let description = if is_dry_run { "Dry run complete" } else { "Initial install underway" };
+    let record = draft.record(&Status::PendingInstall, description);
+    // All of it is in the record now, and will be in the objects.
+    let manifest = rendering.manifest;
+    drop((rendering.manifests, rendering.hooks, chart));
     let mut items = prepare::objects(
         &discovery,
-        &rendering.manifest,
+        &manifest,
         release,
         !release.disable_validation,
         "unable to build kubernetes objects from release manifest",
     )?;
+    drop(manifest);
     prepare::own(&mut items, &release.name, &release.namespace);
     let owner = (release.name.as_str(), release.namespace.as_str());
     let live = prepare::conflicts(session, &items, |_| true, owner, release.take_ownership)
@@ -113,8 +124,9 @@ pub async fn install(
         action: "install",
         source: Box::new(source),
     })?;
-    if release.dry_run != DryRun::No {
-        return draft.record(&Status::PendingInstall, "Dry run complete");
+    let mut record = record?;
+    if is_dry_run {
+        return Ok(record);
     }
 
     if options.create_namespace {
@@ -122,10 +134,8 @@ pub async fn install(
     }
     let storage = session.storage();
     if let Some(last) = last {
-        draft.revision = last.record.revision()? + 1;
         supersede(session, last).await?;
     }
-    let mut record = draft.record(&Status::PendingInstall, "Initial install underway")?;
     storage.create(&record, &release.labels).await.map_err(ActionError::not_begun)?;
 
     let written = write(session, &items, live, release).await;
@@ -214,20 +224,33 @@ async fn write(
     session.wait(items, options).await
 }
 
-/// Creates the release's namespace, if it is missing.
-async fn create_namespace(
-    session: &Session<'_>,
+/// The release's namespace as an object.
+pub(super) fn namespace_object(
+    discovery: &Discovery,
     options: &ReleaseOptions,
-) -> Result<(), ActionError> {
-    let discovery = session.discover(false).await?;
+) -> Result<Option<Item>, ActionError> {
     let namespace = &options.namespace;
     let object = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": { "name": namespace, "labels": { "name": namespace } },
     });
-    let items = prepare::objects(&discovery, object.to_string().as_bytes(), options, true, "")?;
-    match session.writer().create(&items).await {
+    let items = prepare::objects(discovery, object.to_string().as_bytes(), options, true, "")?;
+    Ok(items.into_iter().next())
+}
+
+/// Creates the release's namespace, if it is missing. Helm does not look first, and so needs the
+/// right to create any namespace even where this one is there.
+async fn create_namespace(
+    session: &Session<'_>,
+    options: &ReleaseOptions,
+) -> Result<(), ActionError> {
+    let discovery = session.discover(false).await?;
+    let Some(item) = namespace_object(&discovery, options)? else { return Ok(()) };
+    if session.cluster.get(&item.target).await.is_ok() {
+        return Ok(());
+    }
+    match session.writer().create(&[item]).await {
         Err(errors) if !exists(&errors) => Err(errors.into()),
         _ => Ok(()),
     }

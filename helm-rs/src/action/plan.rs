@@ -14,7 +14,7 @@ use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
 use super::template::Rendering;
 use super::upgrade::{self, UpgradeOptions};
-use crate::apply::{CustomMerge, Item, Live, build, patch_for};
+use crate::apply::{Created, CustomMerge, Item, Live, build, patch_for};
 use crate::capabilities::KubeVersion;
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind, Resource};
@@ -44,7 +44,8 @@ pub struct Plan {
     pub namespace: String,
     /// The revision that would be made.
     pub revision: i64,
-    /// The objects: those under `crds/`, those of the chart in their order, those that left it.
+    /// The objects: those under `crds/`, the release's namespace where it is created for it, those of
+    /// the chart in their order, those that left it.
     pub objects: Vec<PlannedObject>,
     /// Hooks that would have to run.
     pub hooks: Vec<String>,
@@ -52,6 +53,9 @@ pub struct Plan {
     pub rights: Vec<Right>,
     /// The namespaces that the action would create.
     pub new_namespaces: BTreeSet<String>,
+    /// Whether the release's own is one of them because the action was told to create it, and not
+    /// because the chart has it.
+    pub creates_namespace: bool,
     /// Those that this identity lacks. When one of them keeps the plan from looking, `objects` is
     /// empty.
     pub missing: Vec<Right>,
@@ -83,7 +87,8 @@ struct Draft {
     crds: Vec<Item>,
     hooks: Vec<String>,
     custom: CustomMerge,
-    create_namespace: bool,
+    /// The release's namespace, where the action was told to create it.
+    namespace_object: Option<Item>,
     /// Records that would be written or deleted.
     updated_records: Vec<i64>,
     pruned_records: Vec<i64>,
@@ -132,6 +137,7 @@ pub async fn plan(
                 hooks: Vec::new(),
                 rights: vec![list.clone()],
                 new_namespaces: BTreeSet::new(),
+                creates_namespace: false,
                 missing: vec![list],
             })
         }
@@ -205,7 +211,11 @@ async fn install_draft(
         crds,
         hooks: hooks(&rendering, &events, &options.release),
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
-        create_namespace: options.create_namespace,
+        namespace_object: if options.create_namespace {
+            super::install::namespace_object(&discovery, &release)?
+        } else {
+            None
+        },
         updated_records,
         pruned_records: Vec::new(),
         new_kinds,
@@ -259,7 +269,7 @@ async fn upgrade_draft(
         crds: Vec::new(),
         hooks: hooks(&rendering, &events, &options.release),
         custom: CustomMerge::TwoWay,
-        create_namespace: false,
+        namespace_object: None,
         updated_records: vec![before, prepared.revision],
         pruned_records: pruned(&prepared.revisions, before, options.max_history),
         new_kinds: BTreeSet::new(),
@@ -357,6 +367,7 @@ async fn finish(
         hooks: draft.hooks.clone(),
         rights: Vec::new(),
         new_namespaces: BTreeSet::new(),
+        creates_namespace: false,
         missing: Vec::new(),
     };
     // Looking needs rights too; without them nothing can be said.
@@ -365,16 +376,28 @@ async fn finish(
         rights.push(Right::on_object("get", item));
     }
     rights::sort(&mut rights);
-    plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
-    let blind: Vec<&Right> = plan.missing.iter().filter(|right| right.verb == "get").collect();
-    if !blind.is_empty() {
-        plan.rights = rights;
+    let missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
+    let is_blind = missing.iter().any(|right| right.verb == "get");
+    if let Some(item) = &draft.namespace_object {
+        // The action looks first, and creates it unless it sees it.
+        plan.creates_namespace = is_created(session, item).await?;
+        rights.push(if plan.creates_namespace {
+            plan.new_namespaces.insert(item.target.name.clone());
+            Right::create(item)
+        } else {
+            Right::on_object("get", item)
+        });
+    }
+    if is_blind {
+        (plan.missing, plan.rights) = (missing, rights);
         return Ok(plan);
     }
     let owner = (release.name.as_str(), draft.namespace.as_str());
-    let known = |item: &Item| {
-        draft.new_kinds.contains(&(item.kind().group.clone(), item.kind().kind.clone()))
-    };
+    let mut kinds = Created::default();
+    for (group, kind) in &draft.new_kinds {
+        kinds.kind(group, kind);
+    }
+    let known = |item: &Item| kinds.has_kind_of(item);
     let is_new =
         |item: &Item| !known(item) && !draft.current.iter().any(|old| prepare::same(old, item));
     let mut live =
@@ -403,10 +426,18 @@ async fn finish(
             *slot = found.map_or(Live::Absent, |value| Live::Present(Box::new(value)));
         }
     }
-    let new_namespaces = new_namespaces(session, &draft, &live).await;
+    let absent = draft.target.iter().zip(&live).filter(|(_, live)| **live == Live::Absent);
+    let mut created = Created::of(absent.map(|(item, _)| item));
+    for (group, kind) in &draft.new_kinds {
+        created.kind(group, kind);
+    }
     for item in &draft.crds {
         rights.push(Right::create(item));
-        plan.objects.push(create(session, item, &new_namespaces, false).await);
+        plan.objects.push(create(session, item, &created).await);
+    }
+    if let Some(item) = draft.namespace_object.as_ref().filter(|_| plan.creates_namespace) {
+        plan.objects.push(create(session, item, &created).await);
+        created.namespace(&item.target.name);
     }
     for (index, (item, live)) in draft.target.iter().zip(&live).enumerate() {
         let earlier = draft.target.iter().take(index);
@@ -438,7 +469,7 @@ async fn finish(
             Live::Absent | Live::Unknown => {
                 rights.push(Right::create(item));
                 rights.extend(rights::escalation(item, true));
-                create(session, item, &new_namespaces, known(item)).await
+                create(session, item, &created).await
             }
         };
         plan.objects.push(planned);
@@ -455,7 +486,7 @@ async fn finish(
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
-    plan.new_namespaces = new_namespaces;
+    plan.new_namespaces = created.namespaces().clone();
     Ok(plan)
 }
 
@@ -474,33 +505,18 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
     for revision in &draft.pruned_records {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));
     }
-    if draft.create_namespace {
-        rights.push(Right::any("create", "", "namespaces", ""));
-    }
     rights
 }
 
-/// Namespaces that the plan itself creates.
-async fn new_namespaces(session: &Session<'_>, draft: &Draft, live: &[Live]) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = draft
-        .target
-        .iter()
-        .zip(live)
-        .filter(|(item, live)| {
-            item.kind().kind == "Namespace"
-                && item.kind().group.is_empty()
-                && **live == Live::Absent
-        })
-        .map(|(item, _)| item.target.name.clone())
-        .collect();
-    if draft.create_namespace {
-        let resource = Arc::new(Resource::builtin("v1", "Namespace", "namespaces", false));
-        let target = crate::cluster::Target::new(&resource, "", &draft.namespace);
-        if let Err(error) = session.cluster.get(&target).await
-            && error.kind() == ErrorKind::NotFound
-        {
-            names.insert(draft.namespace.clone());
+/// Whether the action would create the release's namespace. Who may not look has to be able to.
+async fn is_created(session: &Session<'_>, namespace: &Item) -> Result<bool, ActionError> {
+    match session.cluster.get(&namespace.target).await {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Forbidden => {
+            let create = [Right::create(namespace)];
+            let missing = rights::missing(session, &create).await;
+            Ok(missing.map_err(ActionError::Discovery)?.is_empty())
         }
+        Err(error) => Ok(error.kind() == ErrorKind::NotFound),
     }
-    names
 }

@@ -1,11 +1,9 @@
 //! One object of a plan: what the server says of the very request that would be sent, leaf by leaf.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::apply::{Item, is_kept};
+use crate::apply::{Created, Item, is_kept};
 use crate::cluster::{DeleteOptions, ErrorKind, Kind, Patch, PatchKind, Propagation};
 use crate::diff::{Change, LeafPath, Lists, Step, compare};
 use crate::release::redact;
@@ -83,17 +81,10 @@ pub(super) fn object(item: &Item, change: ObjectChange) -> PlannedObject {
     }
 }
 
-pub(super) async fn create(
-    session: &Session<'_>,
-    item: &Item,
-    new_namespaces: &BTreeSet<String>,
-    new_kind: bool,
-) -> PlannedObject {
+pub(super) async fn create(session: &Session<'_>, item: &Item, created: &Created) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Create);
-    if new_kind {
-        "the plan creates its definition".clone_into(&mut planned.in_memory);
-    } else if new_namespaces.contains(&item.target.namespace) {
-        "the plan creates its namespace".clone_into(&mut planned.in_memory);
+    if let Some(why) = created.lacking(item) {
+        why.clone_into(&mut planned.in_memory);
     } else if let Err(error) = session.writer().create_one(item, true).await {
         match error.kind() {
             ErrorKind::Forbidden => planned.in_memory = error.to_string(),

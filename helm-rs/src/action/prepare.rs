@@ -44,6 +44,8 @@ pub(super) fn render(
         include_crds: false,
     };
     let mut rendering = template::render(session.engine, chart, values, &wanted, host, warnings)?;
+    // An action renders once.
+    session.engine.forget();
     if options.hide_secret {
         for manifest in &mut rendering.manifests {
             let head = &manifest.head;

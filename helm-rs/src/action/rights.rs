@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::plan::Plan;
 use super::session::{ReleaseOptions, Session};
 use crate::apply::Item;
 use crate::apply::readiness::Watched;
@@ -210,10 +211,34 @@ pub(super) async fn missing(
     Ok(missing)
 }
 
-/// The rights as RBAC objects: a ClusterRole for what has no namespace, a Role for each namespace,
-/// named after the release. Empty parts are left out. What is needed in `new_namespaces`, which are
-/// not there yet, stands in the ClusterRole: a Role cannot be there before its namespace.
-pub fn roles(release: &str, rights: &[Right], new_namespaces: &BTreeSet<String>) -> Vec<Value> {
+/// The rights of a plan as RBAC objects, named after the release: a ClusterRole for what has no
+/// namespace, a Role for each namespace. Empty parts are left out.
+///
+/// A Role cannot be there before its namespace. The release's own, where the action was told to
+/// create it, comes first, so that nothing is granted in others; the action then finds it. What is
+/// needed in a namespace that the chart itself creates stands in the ClusterRole.
+pub fn manifest(plan: &Plan) -> Vec<Value> {
+    let mut rights: Vec<Right> = plan.rights.clone();
+    let mut elsewhere = plan.new_namespaces.clone();
+    let mut objects = Vec::new();
+    if plan.creates_namespace {
+        elsewhere.remove(&plan.namespace);
+        if elsewhere.is_empty() {
+            let create = Right::any("create", "", "namespaces", "");
+            rights.retain(|right| *right != create);
+        }
+        rights.push(Right::named("get", "", "namespaces", "", &plan.namespace));
+        objects.push(json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": { "name": plan.namespace, "labels": { "name": plan.namespace } },
+        }));
+    }
+    objects.extend(roles(&plan.release, &rights, &elsewhere));
+    objects
+}
+
+fn roles(release: &str, rights: &[Right], new_namespaces: &BTreeSet<String>) -> Vec<Value> {
     let mut by_namespace: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
     for right in rights {
         let namespace = right.namespace.as_str();

@@ -10,7 +10,7 @@ use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
-use crate::release::storage::{StorageError, Stored};
+use crate::release::storage::{Head, Labels, LaidBy, Storage, StorageError, Stored};
 use crate::release::{Record, Status};
 use crate::render::Host;
 use crate::values::{self, Nulls};
@@ -42,8 +42,8 @@ pub struct UpgradeOptions {
 
 /// Everything that an upgrade needs to know before it writes.
 pub(super) struct Prepared {
-    /// The newest revision.
-    pub(super) last: Stored,
+    /// The labels of the newest revision.
+    pub(super) last: Labels,
     /// The revision that is live, as far as known.
     pub(super) current: Stored,
     /// The user's values, merged with those before.
@@ -56,14 +56,15 @@ pub(super) struct Prepared {
     pub(super) revisions: Vec<i64>,
 }
 
-/// Upgrades a release to a chart; the chart comes back with its dependencies processed.
+/// Upgrades a release to a chart. The chart, and what the session's engine keeps, are let go before
+/// anything is written.
 ///
 /// # Errors
 /// [`ActionError`]. When objects were being written, the record then says that the upgrade failed
 /// and why.
 pub async fn upgrade(
     session: &Session<'_>,
-    chart: &mut Chart,
+    mut chart: Chart,
     values: &goyaml::Map,
     options: &UpgradeOptions,
     host: &mut Host,
@@ -78,12 +79,15 @@ pub async fn upgrade(
     if release.hide_secret && release.dry_run == DryRun::No {
         return Err(ActionError::HideSecret);
     }
-    let mut prepared = prepare(session, chart, values, options, warnings).await?;
-    values::process_dependencies(chart, &prepared.values, Nulls::Keep, warnings)?;
+    let prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let (info_before, manifest_before) =
+        (prepared.current.record.info(), prepared.current.record.manifest());
+    let before = prepared.current.lay_by()?;
+    values::process_dependencies(&mut chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
         session,
-        chart,
+        &chart,
         &prepared.values,
         prepared.revision,
         &prepared.namespace,
@@ -98,31 +102,43 @@ pub async fn upgrade(
         &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
         release,
     )?;
-    let first_deployed = prepared.current.record.info()?.first_deployed;
+    let first_deployed = info_before?.first_deployed;
+    let manifest_before = manifest_before?;
+    let labels = merge_labels(&prepared.last, &release.labels);
     let now = session.now();
     let draft = Draft {
         options: release,
         namespace: &prepared.namespace,
         revision: prepared.revision,
-        chart,
+        chart: &chart,
         config: &prepared.values,
         rendering: &rendering,
         first_deployed: &first_deployed,
         last_deployed: &now,
     };
+    let is_dry_run = release.dry_run != DryRun::No;
+    let description = match release.description.as_str() {
+        _ if !is_dry_run => "Preparing upgrade",
+        "" => "Dry run complete",
+        description => description,
+    };
+    let record = draft.record(&Status::PendingUpgrade, description);
     let validate = !release.disable_validation;
-    let mut target = prepare::objects(&discovery, &rendering.manifest, release, validate, "")?;
-    let labels = merge_labels(&prepared.last.labels, &release.labels);
+    // All of it is in the record now, and will be in the objects.
+    let manifest = rendering.manifest;
+    drop((rendering.manifests, rendering.hooks, chart));
+    let mut target = prepare::objects(&discovery, &manifest, release, validate, "")?;
+    drop(manifest);
 
     session.log(format!("performing update for {}", release.name));
-    let manifest = prepared.current.record.manifest()?;
     let mut current = prepare::objects(
         &discovery,
-        manifest.as_bytes(),
+        manifest_before.as_bytes(),
         release,
         false,
         "unable to build kubernetes objects from current release manifest",
     )?;
+    drop(manifest_before);
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let live = conflicts(session, &current, &target, &prepared.namespace, release).await?;
     current.extend(
@@ -133,21 +149,19 @@ pub async fn upgrade(
             .map(|(item, _)| item.clone()),
     );
 
-    if release.dry_run != DryRun::No {
+    let mut record = record?;
+    if is_dry_run {
         session.log(format!("dry run for {}", release.name));
-        let description = match release.description.as_str() {
-            "" => "Dry run complete",
-            description => description,
-        };
-        return draft.record(&Status::PendingUpgrade, description);
+        return Ok(record);
     }
     session.log(format!("creating upgraded release for {}", release.name));
     let mut storage = session.storage();
-    let mut record = draft.record(&Status::PendingUpgrade, "Preparing upgrade")?;
     storage.max_history = options.max_history;
     storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
-    if let Err(error) = write(session, &current, &target, live, release).await {
+    let written = write(session, &current, &target, live, release).await;
+    drop((current, target));
+    if let Err(error) = written {
         let description =
             format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
         session.log(format!("warning: {description}"));
@@ -167,11 +181,8 @@ pub async fn upgrade(
         status: Status::PendingUpgrade.to_string(),
         source: Box::new(source),
     };
-    let before = &mut prepared.current;
-    let description = before.record.info()?.description;
-    before.record.set_status(&Status::Superseded, &description)?;
     // Helm goes on when this fails, and leaves two deployed revisions.
-    storage.update(&before.record, &before.labels).await.map_err(unrecorded)?;
+    supersede(&storage, before, &release.name).await.map_err(unrecorded)?;
     let description = match release.description.as_str() {
         "" => "Upgrade complete",
         description => description,
@@ -180,6 +191,21 @@ pub async fn upgrade(
     session.log(format!("updating status for upgraded release for {}", release.name));
     storage.update(&record, &labels).await.map_err(unrecorded)?;
     Ok(record)
+}
+
+/// Marks the revision before as superseded, unless it had to make room for the new one.
+async fn supersede(
+    storage: &Storage<'_>,
+    before: LaidBy,
+    release: &str,
+) -> Result<(), StorageError> {
+    let mut before = before.take_up(release)?;
+    let description = before.record.info()?.description;
+    before.record.set_status(&Status::Superseded, &description)?;
+    match storage.update(&before.record, &before.labels).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        updated => updated,
+    }
 }
 
 /// Finds the revisions that count and the values (first part of `prepareUpgrade`).
@@ -191,39 +217,32 @@ pub(super) async fn prepare(
     warnings: &mut Vec<Warning>,
 ) -> Result<Prepared, ActionError> {
     let name = &options.release.name;
-    let mut numbers = Vec::new();
-    let mut last: Option<(i64, Stored)> = None;
-    let mut deployed = Vec::new();
-    let keep = |stored: Stored| {
-        let revision = stored.record.revision()?;
-        numbers.push(revision);
-        if stored.has_status(&Status::Deployed) {
-            deployed.push((revision, stored.clone()));
-        }
-        if last.as_ref().is_none_or(|(newest, _)| *newest <= revision) {
-            last = Some((revision, stored));
-        }
-        Ok::<_, ActionError>(())
-    };
-    match session.storage().each(name, keep).await {
-        Err(ActionError::Storage(StorageError::NotFound)) => {
+    let storage = session.storage();
+    let heads = match storage.heads(name).await {
+        Err(StorageError::NotFound) => {
             return Err(StorageError::NoDeployed { name: name.clone() }.into());
         }
-        result => result?,
-    }
-    numbers.sort_unstable();
-    let Some((last_revision, last)) = last else {
+        heads => heads?,
+    };
+    let Some(last) = storage.newest_of(&heads).await? else {
         return Err(StorageError::NoRevision { name: name.clone() }.into());
     };
+    let last_revision = last.record.revision()?;
     let status = last.record.info()?.status();
     if status.is_pending() {
         return Err(ActionError::Pending);
     }
-    deployed.retain(|(revision, _)| *revision != last_revision);
-    deployed.sort_by_key(|(revision, _)| *revision);
+    let deployed = if status == Status::Deployed {
+        None
+    } else {
+        let others = heads.iter().filter(|head| {
+            head.has_status(&Status::Deployed) && head.revision() != Some(last_revision)
+        });
+        storage.newest_of(others).await?
+    };
     let current = if status == Status::Deployed {
         last.clone()
-    } else if let Some((_, stored)) = deployed.pop() {
+    } else if let Some(stored) = deployed {
         stored
     } else if matches!(status, Status::Failed | Status::Superseded) {
         last.clone()
@@ -233,7 +252,8 @@ pub(super) async fn prepare(
     let values = reuse_values(session, chart, &current.record, values, options, warnings)?;
     let namespace = current.record.namespace()?;
     let revision = last_revision + 1;
-    Ok(Prepared { last, current, values, revision, namespace, revisions: numbers })
+    let revisions = heads.iter().filter_map(Head::revision).collect();
+    Ok(Prepared { last: last.labels, current, values, revision, namespace, revisions })
 }
 
 /// What of the values before counts on (`reuseValues`).

@@ -6,6 +6,7 @@
 //! ```
 
 mod build;
+mod created;
 mod field;
 mod merge;
 mod metadata;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::cluster::{Kind, Target};
 
 pub use build::{BuildError, build};
+pub use created::Created;
 pub use merge::{CustomMerge, MergeError, patch_for};
 pub use wait::{WaitError, WaitOptions, Waiting, wait};
 pub(crate) use write::is_kept;

@@ -76,6 +76,16 @@ pub enum ObjectError {
         /// What the server says.
         source: ClusterError,
     },
+    /// The server does not answer, so that an object that left the release may be there still.
+    #[error("cannot delete {} with kind {kind}", quote(name))]
+    Delete {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What went wrong.
+        source: ClusterError,
+    },
     /// The end was asked for.
     #[error("context canceled")]
     Cancelled,
@@ -297,8 +307,10 @@ impl Writer<'_> {
             if self.cancel.is_cancelled() {
                 return Err(UpdateError { outcome, errors: vec![ObjectError::Cancelled] });
             }
-            if self.remove(item).await {
-                outcome.deleted.push(item.clone());
+            match self.remove(item).await {
+                Ok(true) => outcome.deleted.push(item.clone()),
+                Ok(false) => {}
+                Err(error) => return Err(UpdateError { outcome, errors: vec![error] }),
             }
         }
         Ok(outcome)
@@ -353,7 +365,16 @@ impl Writer<'_> {
 
     /// Deletes an object that left the release, unless it is to be kept; whether it was deleted.
     /// What goes wrong is logged, as in Helm.
-    async fn remove(&self, item: &Item) -> bool {
+    ///
+    /// # Errors
+    /// [`ObjectError::Delete`] when there is no answer at all, where Helm goes on: the record before
+    /// must not be superseded then, since it alone still names the object.
+    async fn remove(&self, item: &Item) -> Result<bool, ObjectError> {
+        let unanswered = |source: ClusterError| ObjectError::Delete {
+            kind: item.kind().kind.clone(),
+            name: item.target.name.clone(),
+            source,
+        };
         let name = quote(&item.target.name);
         self.log(format!(
             "Deleting {} {name} in namespace {}...",
@@ -364,27 +385,31 @@ impl Writer<'_> {
             Ok(live) => live,
             Err(error) => {
                 self.log(format!("Unable to get obj {name}, err: {error}"));
-                return false;
+                let is_unanswered =
+                    matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout);
+                return if is_unanswered { Err(unanswered(error)) } else { Ok(false) };
             }
         };
         if is_kept(&live) {
             self.log(format!(
                 "Skipping delete of {name} due to annotation [{RESOURCE_POLICY}={KEEP}]"
             ));
-            return false;
+            return Ok(false);
         }
         let options = DeleteOptions {
             propagation: Some(Propagation::Background),
             ..DeleteOptions::default()
         };
         match self.cluster.delete(&item.target, &options).await {
-            Ok(_) => true,
+            Ok(_) => Ok(true),
             Err(error) => {
                 self.log(format!(
                     "Failed to delete {}, err: {error}",
                     quote(format!("{}/{}", item.target.resource.plural, item.target.name))
                 ));
-                false
+                let is_unanswered =
+                    matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout);
+                if is_unanswered { Err(unanswered(error)) } else { Ok(false) }
             }
         }
     }

@@ -7,13 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::{
-    AccessQuestion, Clock, Cluster, ClusterError, Decision, DeleteOptions, Discovery, ListQuery,
-    Page, Patch, PatchKind, Reply, Resource, Rules, ServerVersion, Subject, Target, Watch,
-    WatchQuery, WriteOptions,
-};
+use super::wrapper::{Answer, Call, Wrapper};
+use super::{AccessQuestion, Clock, Cluster, ClusterError, PatchKind, Reply, Resource};
 
 /// A cluster whose calls are recorded, and fail where they are told to.
 pub struct Faults<'c> {
@@ -143,14 +138,6 @@ impl<'c> Faults<'c> {
         self.lock().plan = Some(fault);
     }
 
-    /// The cluster inside.
-    pub fn inner(&self) -> &dyn Cluster {
-        match &self.inner {
-            Inner::Borrowed(cluster) => *cluster,
-            Inner::Shared(cluster) => &**cluster,
-        }
-    }
-
     /// All calls so far.
     pub fn timeline(&self) -> Vec<CallRecord> {
         self.lock().calls.clone()
@@ -235,25 +222,52 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn record(verb: &'static str, object: String) -> CallRecord {
+/// What the timeline says of a call before it is made.
+fn record(call: &Call<'_>) -> CallRecord {
+    let (verb, object) = match call {
+        Call::Get(target) => ("get", target.to_string()),
+        Call::List(resource, query) => {
+            ("list", collection(resource, &query.namespace, &query.labels))
+        }
+        Call::Create(target, _) => ("create", target.to_string()),
+        Call::Update(target, _) => ("update", target.to_string()),
+        Call::Patch(target, ..) => ("patch", target.to_string()),
+        Call::Delete(target, _) => ("delete", target.to_string()),
+        Call::Watch(resource, query) => {
+            ("watch", collection(resource, &query.namespace, &query.labels))
+        }
+        Call::Logs(pod) => ("logs", pod.to_string()),
+        Call::Discovery => ("discover", String::new()),
+        Call::ServerVersion => ("version", String::new()),
+        Call::OpenApi(group_version) => ("openapi", (*group_version).to_owned()),
+        Call::May(AccessQuestion { verb, resource, group, namespace, .. }) => {
+            ("review", format!("{verb} {resource}.{group} {namespace}"))
+        }
+        Call::Rules(namespace) => ("review", format!("rules {namespace}")),
+        Call::Identity => ("review", "identity".to_owned()),
+    };
+    let patch = match call {
+        Call::Patch(_, patch, _) => match patch.kind {
+            PatchKind::Merge => "merge",
+            PatchKind::Strategic => "strategic",
+            PatchKind::Json => "json",
+            PatchKind::Apply => "apply",
+        },
+        _ => "",
+    };
     CallRecord {
         number: 0,
         verb,
         object,
-        patch: "",
-        dry_run: false,
+        patch,
+        dry_run: call.is_dry_run(),
         began_us: 0,
         lasted_us: 0,
         outcome: "",
     }
 }
 
-fn collection(
-    verb: &'static str,
-    resource: &Resource,
-    namespace: &str,
-    labels: &str,
-) -> CallRecord {
+fn collection(resource: &Resource, namespace: &str, labels: &str) -> String {
     let mut object = resource.qualified();
     if !namespace.is_empty() {
         object.push_str(&format!(" {namespace}/"));
@@ -261,12 +275,7 @@ fn collection(
     if !labels.is_empty() {
         object.push_str(&format!(" ({labels})"));
     }
-    record(verb, object)
-}
-
-fn question(question: &AccessQuestion) -> CallRecord {
-    let AccessQuestion { verb, resource, group, namespace, .. } = question;
-    record("review", format!("{verb} {resource}.{group} {namespace}"))
+    object
 }
 
 impl Faults<'static> {
@@ -276,151 +285,15 @@ impl Faults<'static> {
     }
 }
 
-impl Cluster for Faults<'_> {
-    fn get<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
-        Box::pin(async move {
-            // The inner call is made when it is awaited, so that a fault before it keeps it out.
-            let call = Box::pin(async move { self.inner().get(target).await });
-            self.call(record("get", target.to_string()), call).await
-        })
+impl Wrapper for Faults<'_> {
+    fn inner(&self) -> &dyn Cluster {
+        match &self.inner {
+            Inner::Borrowed(cluster) => *cluster,
+            Inner::Shared(cluster) => &**cluster,
+        }
     }
 
-    fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().list(resource, query).await });
-            let record = collection("list", resource, &query.namespace, &query.labels);
-            self.call(record, call).await
-        })
-    }
-
-    fn create<'a>(
-        &'a self,
-        target: &'a Target,
-        object: &'a Value,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().create(target, object, options).await });
-            let record =
-                CallRecord { dry_run: options.dry_run, ..record("create", target.to_string()) };
-            self.call(record, call).await
-        })
-    }
-
-    fn update<'a>(
-        &'a self,
-        target: &'a Target,
-        object: &'a Value,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().update(target, object, options).await });
-            let record =
-                CallRecord { dry_run: options.dry_run, ..record("update", target.to_string()) };
-            self.call(record, call).await
-        })
-    }
-
-    fn patch<'a>(
-        &'a self,
-        target: &'a Target,
-        patch: &'a Patch,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().patch(target, patch, options).await });
-            let record = CallRecord {
-                dry_run: options.dry_run,
-                patch: match patch.kind {
-                    PatchKind::Merge => "merge",
-                    PatchKind::Strategic => "strategic",
-                    PatchKind::Json => "json",
-                    PatchKind::Apply => "apply",
-                },
-                ..record("patch", target.to_string())
-            };
-            self.call(record, call).await
-        })
-    }
-
-    fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().delete(target, options).await });
-            let record =
-                CallRecord { dry_run: options.dry_run, ..record("delete", target.to_string()) };
-            self.call(record, call).await
-        })
-    }
-
-    fn watch<'a>(
-        &'a self,
-        resource: &'a Resource,
-        query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch + 'a>> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().watch(resource, query).await });
-            let record = collection("watch", resource, &query.namespace, &query.labels);
-            self.call(record, call).await
-        })
-    }
-
-    fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().logs(pod, container).await });
-            self.call(record("logs", pod.to_string()), call).await
-        })
-    }
-
-    fn discovery(&self, refresh: bool) -> Reply<'_, Arc<Discovery>> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().discovery(refresh).await });
-            self.call(record("discover", String::new()), call).await
-        })
-    }
-
-    fn server_version(&self) -> Reply<'_, ServerVersion> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().server_version().await });
-            self.call(record("version", String::new()), call).await
-        })
-    }
-
-    fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().openapi(group_version).await });
-            self.call(record("openapi", group_version.to_owned()), call).await
-        })
-    }
-
-    fn may<'a>(&'a self, asked: &'a AccessQuestion) -> Reply<'a, Decision> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().may(asked).await });
-            self.call(question(asked), call).await
-        })
-    }
-
-    fn subject_may<'a>(
-        &'a self,
-        subject: &'a Subject,
-        asked: &'a AccessQuestion,
-    ) -> Reply<'a, Decision> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().subject_may(subject, asked).await });
-            self.call(question(asked), call).await
-        })
-    }
-
-    fn rules<'a>(&'a self, namespace: &'a str) -> Reply<'a, Rules> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().rules(namespace).await });
-            self.call(record("review", format!("rules {namespace}")), call).await
-        })
-    }
-
-    fn identity(&self) -> Reply<'_, Subject> {
-        Box::pin(async move {
-            let call = Box::pin(async move { self.inner().identity().await });
-            self.call(record("review", "identity".to_owned()), call).await
-        })
+    fn around<'a, T: Answer + 'a>(&'a self, call: Call<'a>, answer: Reply<'a, T>) -> Reply<'a, T> {
+        Box::pin(self.call(record(&call), answer))
     }
 }

@@ -23,6 +23,7 @@ pub mod memory;
 mod request;
 mod rights;
 mod status;
+pub mod wrapper;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -15,6 +15,8 @@ pub struct WriteOptions {
     pub field_validation: Option<FieldValidation>,
     /// For an apply: take fields from other managers instead of a conflict.
     pub force: bool,
+    /// Ask for metadata only: what was written is known, and large.
+    pub metadata_only: bool,
 }
 
 /// What the server does with unknown and duplicate fields.

@@ -19,6 +19,7 @@ mod path;
 
 pub use compare::{Change, Lists, compare};
 pub use objects::{
-    Identity, ManifestObject, ObjectDifference, compare_objects, is_cluster_scoped, read_objects,
+    Identity, ManifestObject, ObjectDifference, compare_objects, each_object, is_cluster_scoped,
+    read_objects,
 };
 pub use path::{LeafPath, Step};

@@ -90,6 +90,14 @@ const MAX_TEXT: usize = 128 << 20;
 /// content are left out; one that does not read, or is no object, is an object with a fault. So is
 /// a manifest with more than two million values, as a whole.
 pub fn read_objects(manifest: &[u8]) -> Vec<ManifestObject> {
+    let mut objects = Vec::new();
+    each_object(manifest, &mut |object| objects.push(object));
+    objects
+}
+
+/// As [`read_objects`], one object at a time: a manifest of a hundred thousand needs no more
+/// memory than its text.
+pub fn each_object(manifest: &[u8], sink: &mut dyn FnMut(ManifestObject)) {
     let unreadable = |name: String, source: &str, text: &BString, fault: String| ManifestObject {
         identity: Identity { name, kind: "unreadable".to_owned(), ..Identity::default() },
         api_version: String::new(),
@@ -100,9 +108,8 @@ pub fn read_objects(manifest: &[u8]) -> Vec<ManifestObject> {
     };
     if has_more_values(manifest, MAX_VALUES) {
         let fault = format!("more than {MAX_VALUES} values");
-        return vec![unreadable("manifest".to_owned(), "", &BString::default(), fault)];
+        return sink(unreadable("manifest".to_owned(), "", &BString::default(), fault));
     }
-    let mut objects = Vec::new();
     let mut left = MAX_TEXT;
     for (index, text) in split_manifests(manifest).into_iter().enumerate() {
         let source = source(&text);
@@ -112,17 +119,16 @@ pub fn read_objects(manifest: &[u8]) -> Vec<ManifestObject> {
             Ok(Value::Null) => {}
             Ok(value @ Value::Map(_)) => {
                 left = left.saturating_sub(size(&value));
-                push(value, &source, &text, 0, &mut objects);
+                push(value, &source, &text, 0, sink);
             }
             Ok(_) => {
-                objects.push(unreadable(name(), &source, &text, "it is no object".to_owned()));
+                sink(unreadable(name(), &source, &text, "it is no object".to_owned()));
             }
             Err(error) => {
-                objects.push(unreadable(name(), &source, &text, crate::error_chain(&error)));
+                sink(unreadable(name(), &source, &text, crate::error_chain(&error)));
             }
         }
     }
-    objects
 }
 
 /// Bytes of texts and, roughly, of structure. The depth is bounded by the reader.
@@ -143,7 +149,7 @@ fn push(
     source: &str,
     text: &BString,
     depth: usize,
-    objects: &mut Vec<ManifestObject>,
+    sink: &mut dyn FnMut(ManifestObject),
 ) {
     let is_list =
         value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with_str("List"))
@@ -160,13 +166,13 @@ fn push(
                     map.insert("apiVersion", api_version.clone());
                     map.insert("kind", kind.as_str());
                 }
-                push(item, source, text, depth + 1, objects);
+                push(item, source, text, depth + 1, sink);
             }
         }
         return;
     }
     let api_version = value.get("apiVersion").and_then(Value::as_str);
-    objects.push(ManifestObject {
+    sink(ManifestObject {
         identity: Identity::of(&value),
         api_version: api_version.map(ToString::to_string).unwrap_or_default(),
         source: source.to_owned(),

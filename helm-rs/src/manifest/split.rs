@@ -2,6 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::bytes;
+
 /// Cuts a text where three hyphens start a line, as `SplitManifests`: at
 /// `(?:^|\s*\n)---\s*`, where `^` is the start of the text. Empty documents are left out, white
 /// space around the others is trimmed.
@@ -39,8 +41,8 @@ pub fn split_manifests(text: &[u8]) -> Vec<BString> {
 /// bracket or a dash. A document counts as eight, since it is kept on its own. This is told by the
 /// text, before anything is built from it; what texts and comments hold is counted too.
 pub(crate) fn has_more_values(text: &[u8], limit: usize) -> bool {
-    let is_start = |byte: &&u8| matches!(**byte, b',' | b'{' | b'[' | b'\n' | b'\r');
-    let starts = text.iter().filter(is_start).count() + text.find_iter("- ").count();
+    let is_start = |byte| matches!(byte, b',' | b'{' | b'[' | b'\n' | b'\r');
+    let starts = bytes::count(text, is_start) + text.find_iter("- ").count();
     // Each document has a line of its own: few lines, few documents.
     let documents = if starts > limit / 8 { text.find_iter("\n---").count() } else { 0 };
     starts + 8 * documents > limit

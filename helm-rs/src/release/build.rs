@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use goyaml::{Map, Value, json};
+use goyaml::{Map, json};
 
 use super::helm::{Fields, string};
 use super::record::Record;
@@ -53,12 +53,13 @@ impl NewRecord<'_> {
         info.text("description", self.description);
         info.text("status", self.status.as_str());
         info.bytes("notes", self.notes);
-        let mut fields = Fields::default();
+        // One text, written once: it is the largest thing that an action holds.
+        let mut fields = Fields::with_capacity(self.likely_size());
         fields.text("name", self.name);
         fields.raw("info", &info.end());
-        fields.raw("chart", &chart(self.chart)?);
+        fields.object("chart", |fields| chart(fields, self.chart))?;
         if !self.config.is_empty() {
-            fields.raw("config", &json::to_json(&Value::Map(self.config.clone()))?);
+            values(&mut fields, "config", self.config)?;
         }
         fields.bytes("manifest", self.manifest);
         if !self.hooks.is_empty() {
@@ -67,7 +68,17 @@ impl NewRecord<'_> {
         fields.number("version", self.revision);
         fields.text("namespace", self.namespace);
         // The text was made here, so it is an object.
-        Ok(Record::from_json(&fields.end()).unwrap_or_default())
+        Ok(Record::from_text(fields.end()).unwrap_or_default())
+    }
+
+    /// Bytes of the record's JSON, and some to spare.
+    fn likely_size(&self) -> usize {
+        let files = self.chart.templates.iter().chain(&self.chart.files);
+        let files = files.map(|file| file.name.len() + file.data.len() * 4 / 3 + 32);
+        let schema = self.chart.schema.as_deref().map_or(0, <[u8]>::len) * 4 / 3;
+        let hooks = self.hooks.iter().map(|hook| hook.manifest.len() + 512);
+        let text = self.manifest.len() + self.notes.len() + hooks.sum::<usize>();
+        files.sum::<usize>() + schema + text + text / 4 + 64 * 1024
     }
 }
 
@@ -96,36 +107,54 @@ fn hook(hook: &Hook) -> String {
     fields.end()
 }
 
-fn chart(chart: &Chart) -> Result<String, goyaml::json::Error> {
-    let mut fields = Fields::default();
+fn chart(fields: &mut Fields, chart: &Chart) -> Result<(), goyaml::json::Error> {
     fields.raw("metadata", &metadata(&chart.metadata)?);
     let lock = chart.lock.as_ref().map(lock).transpose()?;
     fields.raw("lock", lock.as_deref().unwrap_or("null"));
-    fields.raw("templates", &files(&chart.templates));
-    let values = chart.values.as_ref().map(|values| json::to_json(&Value::Map(values.clone())));
-    fields.raw("values", values.transpose()?.as_deref().unwrap_or("null"));
-    let schema = chart.schema.as_deref().map(base64);
-    fields.raw("schema", schema.as_deref().unwrap_or("null"));
-    fields.raw("files", &files(&chart.files));
-    Ok(fields.end())
+    fields.write("templates", |out| files(out, &chart.templates));
+    match &chart.values {
+        Some(map) => values(fields, "values", map)?,
+        None => fields.raw("values", "null"),
+    }
+    match &chart.schema {
+        Some(schema) => fields.write("schema", |out| base64(out, schema)),
+        None => fields.raw("schema", "null"),
+    }
+    fields.write("files", |out| files(out, &chart.files));
+    Ok(())
+}
+
+/// Values as `encoding/json` writes a map.
+fn values(fields: &mut Fields, name: &str, values: &Map) -> Result<(), goyaml::json::Error> {
+    fields.object(name, |fields| {
+        for (key, value) in values {
+            fields.raw_key(key, &json::to_json(value)?);
+        }
+        Ok(())
+    })
 }
 
 /// A slice of files; Go's slice is nil when no file was appended.
-fn files(files: &[File]) -> String {
+fn files(out: &mut String, files: &[File]) {
     if files.is_empty() {
-        return "null".to_owned();
+        out.push_str("null");
+        return;
     }
-    array(files.iter().map(|file| {
-        let mut fields = Fields::default();
-        fields.raw("name", &string(&file.name));
-        fields.raw("data", &base64(&file.data));
-        fields.end()
-    }))
+    for (index, file) in files.iter().enumerate() {
+        out.push_str(if index == 0 { "[{\"name\":" } else { ",{\"name\":" });
+        out.push_str(&string(&file.name));
+        out.push_str(",\"data\":");
+        base64(out, &file.data);
+        out.push('}');
+    }
+    out.push(']');
 }
 
 /// Bytes as `encoding/json` writes them.
-fn base64(data: &[u8]) -> String {
-    format!("\"{}\"", STANDARD.encode(data))
+fn base64(out: &mut String, data: &[u8]) {
+    out.push('"');
+    STANDARD.encode_string(data, out);
+    out.push('"');
 }
 
 fn metadata(metadata: &Metadata) -> Result<String, goyaml::json::Error> {
@@ -150,7 +179,7 @@ fn metadata(metadata: &Metadata) -> Result<String, goyaml::json::Error> {
     if !metadata.annotations.is_empty() {
         let mut annotations = Fields::default();
         for (key, value) in &metadata.annotations {
-            annotations.raw_key(key, &string(value));
+            annotations.raw_key(key.as_bytes(), &string(value));
         }
         fields.raw("annotations", &annotations.end());
     }

@@ -9,10 +9,14 @@ use std::io::{Read, Write};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use base64::write::{EncoderStringWriter, EncoderWriter};
 use bstr::ByteSlice;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+
+use super::raw::RawObject;
+use crate::bytes;
 
 /// The first bytes of a gzip stream with deflate, by which Helm tells compressed records.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
@@ -87,15 +91,23 @@ pub enum CodecError {
 /// # Errors
 /// [`CodecError`] names the layer and the byte.
 pub fn decode(release: &[u8], limits: CodecLimits) -> Result<String, CodecError> {
+    unpack(unbase64(release)?, limits)
+}
+
+/// [`decode`] of a text that is let go as soon as it can be.
+pub(super) fn decode_owned(release: Vec<u8>, limits: CodecLimits) -> Result<String, CodecError> {
+    let data = unbase64(&release)?;
+    drop(release);
+    unpack(data, limits)
+}
+
+fn unbase64(release: &[u8]) -> Result<Vec<u8>, CodecError> {
     // Go's decoder skips line breaks; dumps made by other tools wrap lines.
-    let packed: Vec<u8>;
-    let release = if release.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-        packed = release.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-        &packed
-    } else {
-        release
-    };
-    let data = GO.decode(release).map_err(|error| base64_error(&error, release.len()))?;
+    let release = bytes::without(release, |byte| matches!(byte, b'\r' | b'\n'));
+    GO.decode(&release).map_err(|error| base64_error(&error, release.len()))
+}
+
+fn unpack(data: Vec<u8>, limits: CodecLimits) -> Result<String, CodecError> {
     let json = if data.len() > GZIP.len() && data.starts_with(&GZIP) {
         decompress(&data, limits)?
     } else {
@@ -118,9 +130,7 @@ pub(super) fn checked(json: Vec<u8>, limits: CodecLimits) -> Result<String, Code
 
 /// Whether JSON has more values than `limit`, nearly: each begins after a bracket or a comma.
 pub(super) fn has_more_values(json: &[u8], limit: usize) -> bool {
-    let count = |text: &[u8]| -> usize {
-        text.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count()
-    };
+    let count = |text: &[u8]| bytes::count(text, |byte| matches!(byte, b',' | b'{' | b'['));
     // What texts hold is counted too, which is fast and nearly always answers.
     if count(json) <= limit {
         return false;
@@ -149,7 +159,7 @@ fn behind_text(mut text: &[u8]) -> Option<&[u8]> {
 }
 
 fn decompress(data: &[u8], limits: CodecLimits) -> Result<Vec<u8>, CodecError> {
-    let mut json = Vec::with_capacity((data.len() * 6).min(limits.decompressed));
+    let mut json = Vec::with_capacity(promised_size(data).min(limits.decompressed) + 1);
     // One byte over the limit tells "just fits" from "too large".
     let bound = limits.decompressed as u64 + 1;
     match MultiGzDecoder::new(data).take(bound).read_to_end(&mut json) {
@@ -159,6 +169,13 @@ fn decompress(data: &[u8], limits: CodecLimits) -> Result<Vec<u8>, CodecError> {
         Ok(_) => Ok(json),
         Err(source) => Err(CodecError::Gzip { decoded: json.len(), source }),
     }
+}
+
+/// What the end of a gzip stream says of the size of its data, where that is likely.
+fn promised_size(data: &[u8]) -> usize {
+    let size = data.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    // Records come to 3 to 20 times their gzip; a size that a broken end makes up is not reserved.
+    usize::try_from(size).unwrap_or_default().min(data.len().saturating_mul(32))
 }
 
 fn base64_error(error: &base64::DecodeError, length: usize) -> CodecError {
@@ -179,14 +196,72 @@ fn base64_error(error: &base64::DecodeError, length: usize) -> CodecError {
 /// # Errors
 /// When compressing fails, which memory alone can cause.
 pub fn encode(json: &str) -> std::io::Result<String> {
-    let mut gzip = GzEncoder::new(Vec::with_capacity(json.len() / 4), Compression::best());
+    let mut gzip = GzEncoder::new(text_writer(json.len() / 3), Compression::best());
     gzip.write_all(json.as_bytes())?;
-    Ok(STANDARD.encode(gzip.finish()?))
+    Ok(gzip.finish()?.into_inner())
+}
+
+/// [`encode`] of an object whose JSON is not held.
+pub(super) fn encode_once(object: &RawObject) -> std::io::Result<String> {
+    Ok(compress(object, text_writer(object.json_size() / 3))?.into_inner())
+}
+
+/// [`encode_once`] in the base64 that a Secret's data have, made in the same go.
+pub(super) fn encode_twice(object: &RawObject) -> std::io::Result<String> {
+    let outer = Whole(text_writer(object.json_size() / 2));
+    let inner = EncoderWriter::new(outer, &STANDARD);
+    Ok(compress(object, inner)?.finish()?.0.into_inner())
+}
+
+/// An object's JSON in little room for a while: quickly packed, a fifth of its size.
+pub(super) fn lay_by(object: &RawObject) -> std::io::Result<Vec<u8>> {
+    let packed = Vec::with_capacity(object.json_size() / 3);
+    let mut gzip = GzEncoder::new(packed, Compression::fast());
+    object.write_json(&mut gzip)?;
+    gzip.finish()
+}
+
+/// What [`lay_by`] packed.
+pub(super) fn take_up(packed: &[u8], limits: CodecLimits) -> Result<String, CodecError> {
+    checked(decompress(packed, limits)?, limits)
+}
+
+/// Takes all that is written at once: of a writer that takes a part, `EncoderWriter` keeps the rest
+/// and then takes nothing itself for once, which `GzEncoder` holds for a fault.
+struct Whole<W>(W);
+
+impl<W: Write> Write for Whole<W> {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        let mut rest = data;
+        while !rest.is_empty() {
+            let taken = self.0.write(rest)?;
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn text_writer(size: usize) -> EncoderStringWriter<'static, GeneralPurpose, String> {
+    EncoderStringWriter::from_consumer(String::with_capacity(size), &STANDARD)
+}
+
+fn compress<W: Write>(object: &RawObject, out: W) -> std::io::Result<W> {
+    let mut gzip = GzEncoder::new(out, Compression::best());
+    object.write_json(&mut gzip)?;
+    gzip.finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CodecError, CodecLimits, STANDARD, decode, encode};
+    use super::{
+        CodecError, CodecLimits, STANDARD, decode, decode_owned, encode, encode_once, encode_twice,
+        lay_by, take_up,
+    };
+    use crate::release::RawObject;
     use base64::Engine as _;
 
     #[test]
@@ -195,6 +270,30 @@ mod tests {
         let limits = CodecLimits::default();
         assert_eq!(decode(encode(json).unwrap().as_bytes(), limits).unwrap(), json);
         assert_eq!(decode(STANDARD.encode(json).as_bytes(), limits).unwrap(), json);
+    }
+
+    #[test]
+    fn both_layers_of_base64_at_once() {
+        for size in [0, 1, 2, 3, 100, 100_000] {
+            let text = "\u{1f600}x".repeat(size);
+            let json = format!("{{\"a\":\"{text}\",\"b\":{{}}}}");
+            let object = RawObject::parse(&json).unwrap();
+            let once = encode_once(&object).unwrap();
+            assert_eq!(once, encode(&json).unwrap());
+            assert_eq!(encode_twice(&object).unwrap(), STANDARD.encode(&once));
+            assert_eq!(decode_owned(once.into_bytes(), CodecLimits::default()).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn what_is_laid_by_comes_back_whole() {
+        let json =
+            format!(r#"{{"name":"x","chart":"{}","config":{{"a":"ö"}}}}"#, "=".repeat(100_000));
+        let packed = lay_by(&RawObject::parse(&json).unwrap()).unwrap();
+        assert!(packed.len() < 10_000);
+        assert_eq!(take_up(&packed, CodecLimits::default()).unwrap(), json);
+        let limits = CodecLimits { decompressed: 1000, ..CodecLimits::default() };
+        assert!(matches!(take_up(&packed, limits), Err(CodecError::TooLarge { .. })));
     }
 
     #[test]

@@ -10,23 +10,62 @@ const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 
 /// Fields of a Go struct, written in the order in which they are added.
 #[derive(Default)]
-pub(super) struct Fields(String);
+pub(super) struct Fields {
+    text: String,
+    /// Whether the object, which may be nested, has a field.
+    begun: bool,
+}
 
 impl Fields {
+    /// An object for which there is room.
+    pub(super) fn with_capacity(size: usize) -> Self {
+        Self { text: String::with_capacity(size), begun: false }
+    }
+
+    fn separator(&mut self) {
+        self.text.push(if self.begun { ',' } else { '{' });
+        self.begun = true;
+    }
+
+    fn key(&mut self, name: &str) {
+        self.separator();
+        self.text.push('"');
+        self.text.push_str(name);
+        self.text.push_str("\":");
+    }
+
     pub(super) fn raw(&mut self, name: &str, json: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push('"');
-        self.0.push_str(name);
-        self.0.push_str("\":");
-        self.0.push_str(json);
+        self.key(name);
+        self.text.push_str(json);
     }
 
     /// A field whose name may hold any character.
-    pub(super) fn raw_key(&mut self, name: &str, json: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push_str(&string(name));
-        self.0.push(':');
-        self.0.push_str(json);
+    pub(super) fn raw_key(&mut self, name: &[u8], json: &str) {
+        self.separator();
+        let name = json::to_json(&Value::String(name.into()));
+        // A string always encodes.
+        self.text.push_str(name.as_deref().unwrap_or("\"\""));
+        self.text.push(':');
+        self.text.push_str(json);
+    }
+
+    /// A field whose JSON is written in place.
+    pub(super) fn write(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        self.key(name);
+        write(&mut self.text);
+    }
+
+    /// A field that is an object, written in place.
+    pub(super) fn object<E>(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.key(name);
+        let mut inner = Self { text: std::mem::take(&mut self.text), begun: false };
+        let result = write(&mut inner);
+        self.text = inner.end();
+        result
     }
 
     /// A text that may not be UTF-8, as Go writes it: wrong bytes become U+FFFD.
@@ -61,8 +100,8 @@ impl Fields {
     }
 
     pub(super) fn end(mut self) -> String {
-        self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
-        self.0
+        self.text.push_str(if self.begun { "}" } else { "{}" });
+        self.text
     }
 }
 

@@ -1,6 +1,8 @@
 //! JSON objects kept as they were written.
 
 use std::fmt;
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::de::{MapAccess, Visitor};
@@ -8,11 +10,41 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// A JSON object whose fields keep their order and their exact text: number forms, escapes,
-/// fields that this version does not know. Only what is set anew is written anew. A copy shares
-/// the texts, of which a record's chart is a megabyte.
+/// fields that this version does not know. Only what is set anew is written anew. Fields are
+/// parts of the text that was read, which copies share: a record's chart is a megabyte.
 #[derive(Clone, Debug, Default)]
 pub struct RawObject {
-    fields: Vec<(String, Arc<RawValue>)>,
+    fields: Vec<(String, Part)>,
+}
+
+/// A value's JSON: part of a text.
+#[derive(Clone)]
+struct Part {
+    text: Arc<String>,
+    range: Range<usize>,
+}
+
+impl Part {
+    fn whole(text: String) -> Self {
+        Self { range: 0..text.len(), text: Arc::new(text) }
+    }
+
+    fn get(&self) -> &str {
+        // The range was taken from this very text.
+        self.text.get(self.range.clone()).unwrap_or("null")
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+/// Where `part` lies in `text`, out of which it was borrowed.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    start..start.saturating_add(part.len())
 }
 
 impl RawObject {
@@ -21,7 +53,20 @@ impl RawObject {
     /// # Errors
     /// When `json` is not one JSON object.
     pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(json)
+        Self::from_text(json.to_owned())
+    }
+
+    /// [`Self::parse`] of a text that is kept and not copied.
+    ///
+    /// # Errors
+    /// When `json` is not one JSON object.
+    pub fn from_text(json: String) -> Result<Self, serde_json::Error> {
+        let Borrowed(fields) = serde_json::from_str(&json)?;
+        let places: Vec<(String, Range<usize>)> =
+            fields.into_iter().map(|(name, value)| (name, place(&json, value.get()))).collect();
+        let text = Arc::new(json);
+        let part = |range| Part { text: Arc::clone(&text), range };
+        Ok(Self { fields: places.into_iter().map(|(name, range)| (name, part(range))).collect() })
     }
 
     /// The exact text of a field's value. Of a repeated field the last one counts, as in Go.
@@ -51,7 +96,9 @@ impl RawObject {
         json: String,
         order: &[&str],
     ) -> Result<(), serde_json::Error> {
-        let value = Arc::from(RawValue::from_string(json)?);
+        let value: &RawValue = serde_json::from_str(&json)?;
+        let range = place(&json, value.get());
+        let value = Part { range, text: Arc::new(json) };
         if let Some(field) = self.fields.iter_mut().rev().find(|(field, _)| field == name) {
             field.1 = value;
             return Ok(());
@@ -76,42 +123,65 @@ impl RawObject {
 
     /// The object as compact JSON, unchanged values to the byte.
     pub fn to_json(&self) -> String {
-        let size: usize =
-            self.fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
-        let mut out = String::with_capacity(size + 2);
-        out.push('{');
-        for (index, (name, value)) in self.fields.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            out.push_str(&serde_json::Value::from(name.as_str()).to_string());
-            out.push(':');
-            out.push_str(value.get());
+        let mut out = Vec::with_capacity(self.json_size());
+        // Writing to memory does not fail, and parts of texts are text.
+        match self.write_json(&mut out) {
+            Ok(()) => String::from_utf8(out).unwrap_or_default(),
+            Err(_) => String::new(),
         }
-        out.push('}');
-        out
+    }
+
+    /// Bytes of [`Self::to_json`], or a few more.
+    pub fn json_size(&self) -> usize {
+        let size = |(name, value): &(String, Part)| name.len() + value.range.len() + 4;
+        self.fields.iter().map(size).sum::<usize>() + 2
+    }
+
+    /// Writes what [`Self::to_json`] returns, so that it need not be held.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_json(&self, out: &mut impl io::Write) -> io::Result<()> {
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            out.write_all(if index == 0 { b"{" } else { b"," })?;
+            serde_json::to_writer(&mut *out, name)?;
+            out.write_all(b":")?;
+            out.write_all(value.get().as_bytes())?;
+        }
+        out.write_all(if self.fields.is_empty() { b"{}" } else { b"}" })
     }
 }
 
-impl<'de> Deserialize<'de> for RawObject {
+/// An object's fields as parts of the text that is being read.
+struct Borrowed<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Borrowed<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fields;
         impl<'de> Visitor<'de> for Fields {
-            type Value = RawObject;
+            type Value = Borrowed<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Borrowed<'de>, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    fields.push((name, value.into()));
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
                 }
-                Ok(RawObject { fields })
+                Ok(Borrowed(fields))
             }
         }
         deserializer.deserialize_map(Fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Borrowed(fields) = Borrowed::deserialize(deserializer)?;
+        let own = |(name, value): (String, &RawValue)| (name, Part::whole(value.get().to_owned()));
+        Ok(Self { fields: fields.into_iter().map(own).collect() })
     }
 }
 
@@ -129,6 +199,21 @@ mod tests {
         object.set("version", "2".into(), ORDER).unwrap();
         object.set("info", "{}".into(), ORDER).unwrap();
         assert_eq!(object.to_json(), r#"{"name":"a\u003cb","new":1e2,"info":{},"version":2}"#);
+    }
+
+    #[test]
+    fn parts_are_found_in_any_text() {
+        let json = " { \"a\" : [1 , 2] , \"\\u0062\" :\t\"\u{f6}\", \"a\": {} } ";
+        let object = RawObject::parse(json).unwrap();
+        assert_eq!(object.get("a"), Some("{}"));
+        assert_eq!(object.get("b"), Some("\"\u{f6}\""));
+        assert_eq!(object.to_json(), "{\"a\":[1 , 2],\"b\":\"\u{f6}\",\"a\":{}}");
+        assert!(object.to_json().len() <= object.json_size());
+        assert_eq!(RawObject::default().to_json(), "{}");
+        let inner: RawObject =
+            RawObject::parse(r#"{"x":{"y": 1 }}"#).unwrap().read("x").unwrap().unwrap();
+        assert_eq!(inner.to_json(), r#"{"y":1}"#);
+        assert!(RawObject::parse("[]").is_err() && RawObject::parse("{} x").is_err());
     }
 
     #[test]

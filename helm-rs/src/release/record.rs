@@ -41,6 +41,14 @@ impl Record {
         Ok(Self { object: RawObject::parse(json)? })
     }
 
+    /// [`Self::from_json`] of a text that is kept and not copied.
+    ///
+    /// # Errors
+    /// When it is not one JSON object.
+    pub fn from_text(json: String) -> Result<Self, serde_json::Error> {
+        Ok(Self { object: RawObject::from_text(json)? })
+    }
+
     /// The record as JSON text; to the byte what was read, where nothing was set.
     pub fn to_json(&self) -> String {
         self.object.to_json()
@@ -283,6 +291,10 @@ impl Summary {
             app_version: Option<Cow<'a, str>>,
         }
         let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
+        // Serde reads an array into a structure too.
+        if !json.trim_start().starts_with('{') {
+            return Err(serde::de::Error::custom("not an object"));
+        }
         let release: Release<'_> = serde_json::from_str(json)?;
         let metadata = release.chart.and_then(|chart| chart.metadata);
         let has_chart = metadata.is_some();

@@ -124,6 +124,12 @@ impl Engine {
         Self { options, programs: Mutex::default(), schemas: Mutex::default() }
     }
 
+    /// Lets go of what is kept: the programs and the schemas.
+    pub fn forget(&self) {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.schemas.lock().unwrap_or_else(PoisonError::into_inner) = SchemaCache::default();
+    }
+
     /// Holds values against the schemas of a chart and its subcharts; compiled schemas are kept.
     ///
     /// # Errors

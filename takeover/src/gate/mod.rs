@@ -182,7 +182,12 @@ pub fn apply_in_memory(live: &Value, patch: &Patch) -> Result<Value, mergepatch:
         PatchKind::Merge | PatchKind::Apply => mergepatch::PatchType::Merge,
     };
     let patch = mergepatch::Patch { patch_type, body: patch.body.clone() };
-    mergepatch::apply(live, &patch, schema_of(live))
+    let schema = schema_of(live);
+    let mut after = mergepatch::apply(live, &patch, schema)?;
+    if let Some(schema) = schema {
+        schema.drop_false(&mut after);
+    }
+    Ok(after)
 }
 
 /// Whether a leaf is release ownership metadata.

@@ -9,6 +9,7 @@
 //! Its Roles hold exactly what the plan needs and the check before the first write asks for
 //! ([`crate::plan::Needs`]); there is no wildcard in them. (Takeover rules, section 6)
 
+mod hand_over;
 mod pod;
 mod roles;
 
@@ -16,6 +17,7 @@ use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use helm_rs::cluster::Subject;
 use serde_json::{Value, json};
 
+pub use hand_over::{RecordsRole, records_roles, remove_records_roles};
 pub use pod::{ApiServer, JobOptions, TALOS_API_SERVER, VALUES_SECRET, api_server};
 pub use roles::{Place, place};
 

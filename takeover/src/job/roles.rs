@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cilium::pinned::NAMESPACE;
-use helm_rs::action::rights::{Right, rule_list, sort};
+use helm_rs::action::rights::{Right, rule_list};
 use serde_json::{Value, json};
 
 use super::{NAME, NEW_NAMESPACES_ROLE, RECORDS_ROLE, metadata};
@@ -61,7 +61,10 @@ pub(super) fn objects(needs: &Needs) -> Vec<Value> {
 }
 
 fn role(place: &Place, rights: &mut Vec<Right>) -> [Value; 2] {
-    sort(rights);
+    // A right on a name stays beside the same one on all names, which is held for a Role to come:
+    // where somebody takes the wide one away, the Job still sees enough to name it.
+    rights.sort();
+    rights.dedup();
     let rights: Vec<&Right> = rights.iter().collect();
     let kind = place.kind();
     let role = json!({

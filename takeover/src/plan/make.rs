@@ -4,36 +4,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
-use cilium::provenance::{self, Source as Origin};
+use cilium::provenance::{Provenance, Source as Origin};
 use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
-use helm_rs::apply::Item;
+use helm_rs::apply::{Created, Item};
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
 use serde_json::{Value, json};
 
-use super::asks::{consent, sizes};
+use super::asks::consent;
+use super::begun;
 use super::cause::{self, Causes, object_key};
 use super::origin::leaves_no_values;
-use super::preconditions::{Settled, preconditions, settle};
+use super::preconditions::{Settled, is_deployed, preconditions, settle};
 use super::recovery::recover;
 use super::restart::restart;
 use super::rights::needs::Written;
 use super::rights::{self, Needs, Rights, WhoWrites};
-use super::state::{Created, State, read_live, show, state};
+use super::room;
+use super::state::{State, read_live, show, state};
 use super::{
-    Action, ChartAbout, Computed, Key, ObjectAbout, Outcome, Plan, Refusal, SCHEMA_VERSION, digest,
-    hash_leaves,
+    Action, ChartAbout, Computed, DryRuns, Key, KubePrism, ObjectAbout, Outcome, Plan, Refusal,
+    SCHEMA_VERSION, digest, hash_leaves, kube_prism, unseen,
 };
+use crate::access::{Purpose, needs_to_look};
 use crate::gate::{self, Desired};
 use crate::inventory;
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
-use crate::survey::{Survey, SurveyError, builtin, read, survey, text};
+use crate::run::status;
+use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
 /// Requests under way at once.
 pub(super) const CONCURRENCY: usize = 16;
@@ -58,6 +62,10 @@ pub struct Request<'a> {
     pub who_writes: WhoWrites,
     /// 32 bytes of entropy for what the chart generates.
     pub entropy: [u8; 32],
+    /// What is known of KubePrism on this node.
+    pub kube_prism: KubePrism,
+    /// What the server answered to dry runs of an earlier plan; none to ask anew.
+    pub dry_runs: Option<&'a DryRuns>,
 }
 
 /// A plan with what carries it out. It may hold credentials.
@@ -131,7 +139,7 @@ pub enum PlanError {
 }
 
 /// An error as the rights that are missing, when that is what it comes of.
-async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
+pub(super) async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
     let rights = rights::check_first(&*request.cluster, needs).await;
     if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
 }
@@ -147,11 +155,19 @@ pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal 
 /// the takeover is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     // Steps are on the heap, since whoever awaits a plan would carry all of them.
-    let survey = match Box::pin(survey(&*request.cluster)).await {
+    let mut survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,
         Err(error) => {
+            let purpose = Purpose::Plan { values_given: request.values.is_some() };
+            let needs = needs_to_look(&*request.cluster, purpose).await;
+            return Err(told(request, needs, error.into()).await);
+        }
+    };
+    let begun = match Box::pin(begun::find(&*request.cluster, &mut survey)).await {
+        Ok(found) => found,
+        Err(error) => {
             let mut needs = Needs::default();
-            needs.reading();
+            needs.own(true);
             return Err(told(request, needs, error.into()).await);
         }
     };
@@ -166,17 +182,29 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         ..Plan::default()
     };
     let key = Key(survey.cluster_id.clone());
-    let checked = preconditions(request, &survey, &mut plan);
+    let begun = match begun {
+        begun::Found::Nothing => None,
+        begun::Found::Begun(begun) => Some(begun),
+        begun::Found::Damaged(damaged) => {
+            plan.refusals.push(damaged);
+            None
+        }
+    };
+    let checked = preconditions(request, &survey, begun.as_deref(), &mut plan);
+    if let Some(checked) = &checked {
+        plan.refusals.extend(restore_begun(request, &checked.provenance).await);
+    }
     let mut recovered = None;
-    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty())
-        && !checked.installs
-        && leaves_no_values(request, &checked.provenance)
-    {
-        let is_upgrade = checked.step != Step::Same;
-        recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+    if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty()) {
+        unseen::check(request, &survey, &checked.provenance, begun.as_deref()).await?;
+        if !checked.installs && leaves_no_values(request, &checked.provenance) {
+            let is_upgrade = checked.step != Step::Same;
+            recovered = Box::pin(recover(request, &survey, &checked.facts, is_upgrade)).await?;
+        }
     }
     let values = recovered.as_ref().map(|(values, _)| values.clone());
-    let settled = checked.and_then(|checked| settle(request, checked, recovered, &mut plan));
+    let settled = checked
+        .and_then(|checked| settle(request, checked, begun.as_deref(), recovered, &mut plan));
     let Some(settled) =
         settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
     else {
@@ -197,6 +225,23 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
     prepared.recovered = values;
     Ok(prepared)
+}
+
+/// Foreign records beside a record of ichor's that is deployed: where a restore put them there and
+/// was not seen to its end, none of them says what runs.
+async fn restore_begun(request: &Request<'_>, provenance: &Provenance) -> Option<Refusal> {
+    let is_own = matches!(provenance.source, Origin::Release(_)) && is_deployed(provenance);
+    if !is_own {
+        return None;
+    }
+    let found = status::status(&*request.cluster, request.clock).await.ok()?;
+    (found.state == status::State::RestoreBegun).then(|| {
+        let message = format!(
+            "a restore was begun and is not complete ({}): `ichor cni restore --yes` finishes it",
+            found.stopped
+        );
+        refusal("Restore", message)
+    })
 }
 
 /// The second half: rendering, gate, rights, digest.
@@ -233,16 +278,18 @@ async fn gated(
             let mut needs = Needs::default();
             let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
             needs.read(rights, "the chart's objects");
+            needs.new_namespaces = new_namespaces(request, &rendered.objects).await;
             return Err(told(request, needs, error).await);
         }
     };
-    let created = Created::of(&rendered.objects, &live);
+    let absent = rendered.objects.iter().zip(&live).filter(|(_, live)| live.is_none());
+    let created = Created::of(absent.map(|(object, _)| &object.item));
     let states: Vec<Result<State, PlanError>> = stream::iter(
         rendered
             .objects
             .iter()
             .zip(live)
-            .map(|(object, live)| state(&*request.cluster, object, live, &created)),
+            .map(|(object, live)| state(request, object, live, &created)),
     )
     .buffered(CONCURRENCY)
     .collect()
@@ -308,15 +355,17 @@ async fn gated(
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
-    let needs = needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    let mut needs =
+        needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    needs.looking(&settled.looking);
     drop(written);
     rendered.keep(&kept);
-    sizes(&mut plan, &settled, &rendered);
-    plan.rights =
-        rights::check(&*request.cluster, &request.who_writes, &survey.identity.user, &needs).await;
-    plan.refusals.extend(plan.rights.refusal());
+    room::records(&mut plan, &survey, &settled, &rendered);
     // Where nothing is done, nothing is asked.
     if plan.outcome != Outcome::Nothing {
+        let (who, caller) = (&request.who_writes, survey.identity.user.as_str());
+        plan.rights = rights::check(&*request.cluster, who, caller, &needs).await;
+        plan.refusals.extend(plan.rights.refusal());
         consent(&mut plan);
     }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
@@ -331,19 +380,12 @@ async fn gated(
         "objects": parts.into_iter().filter(|part| !part.is_null()).collect::<Vec<_>>(),
     });
     plan.digest = digest::digest(&canonical);
-    plan.unchecked.push(
-        "KubePrism (localhost:7445) and the inline manifest of the machine configuration: this \
-         command makes no Talos call"
-            .to_owned(),
-    );
-    if !plan.found.talos {
-        plan.unchecked.pop();
+    if plan.found.talos {
+        kube_prism::unchecked(&mut plan, &request.kube_prism);
     }
-    if plan.is_refused() {
-        plan.outcome = Outcome::Refused;
-    }
+    let is_written = plan.outcome != Outcome::Nothing;
     let values = settled.effective;
-    Ok(Prepared {
+    let mut prepared = Prepared {
         plan,
         key,
         survey,
@@ -352,7 +394,14 @@ async fn gated(
         recovered: None,
         objects: prepared,
         needs,
-    })
+    };
+    if is_written {
+        room::stored_plan(&mut prepared);
+    }
+    if prepared.plan.is_refused() {
+        prepared.plan.outcome = Outcome::Refused;
+    }
+    Ok(prepared)
 }
 
 /// The rights that a plan takes, from its first request to the last.
@@ -370,11 +419,10 @@ async fn needs(
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
     let own = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
     needs.own(!matches!(own, Ok(None)));
-    let is_cli = |secret: &Value| text(secret, "/metadata/name") == provenance::CLI_SECRET;
-    if plan.records.is_empty() && survey.secrets.iter().any(is_cli) {
-        needs.cli();
-    }
     needs.records(&plan.records);
+    if survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
+        needs.inventory();
+    }
     needs.read(looked_up.rights(), LOOKED_UP);
     let left = foreign_only.iter().map(|item| Right::on_object("get", item));
     needs.read(left, "what the foreign release has and the chart does not");
@@ -382,6 +430,18 @@ async fn needs(
     needs.waiting(written, &restarts);
     needs.objects(cluster, &survey.discovery, written).await;
     needs
+}
+
+/// Namespaces of the chart that are not there yet, so that no Role can lie in them.
+async fn new_namespaces(request: &Request<'_>, objects: &[RenderedObject]) -> BTreeSet<String> {
+    let mut new = BTreeSet::new();
+    for object in objects.iter().filter(|object| object.item.kind().kind == "Namespace") {
+        let target = &object.item.target;
+        if request.cluster.get(target).await.is_err_and(|error| error.is_not_found()) {
+            new.insert(target.name.clone());
+        }
+    }
+    new
 }
 
 /// What Talos' inventory lists. It decides nothing, so that a failure is only told.

@@ -5,16 +5,21 @@
 //! [`HIDDEN`], and enter the digest as keyed hashes.
 
 mod asks;
+mod begun;
 mod cause;
 mod digest;
+mod dry_runs;
+mod kube_prism;
 mod make;
 mod origin;
 mod preconditions;
 mod recovery;
 mod restart;
 pub(crate) mod rights;
+mod room;
 mod state;
 mod text;
+mod unseen;
 
 use cilium::object::ObjectRef;
 use serde::{Deserialize, Serialize};
@@ -24,7 +29,9 @@ use crate::inventory::InventoryAbout;
 
 pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
+pub use dry_runs::DryRuns;
 pub use helm_rs::release::redact::HIDDEN;
+pub use kube_prism::KubePrism;
 pub use make::{PlanError, Prepared, PreparedObject, Request, prepare};
 pub(crate) use origin::find_record;
 pub use recovery::{RecoveredAbout, UnexplainedAbout};

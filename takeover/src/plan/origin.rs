@@ -68,11 +68,15 @@ pub(super) fn user_values(
             );
             (release.config.clone(), source)
         }
+        // A release of ichor's own has its values, whatever they were taken over with.
+        (Origin::Own, given) => {
+            let given = given.map_or("", |_| "; --cilium-values is not used, since there is one");
+            (own_values(provenance), format!("ichor's own record{given}"))
+        }
         (_, Some(values)) => (values.clone(), "the operator's file (--cilium-values)".to_owned()),
         (Origin::NoRecord { cli: Some(cli) }, None) => {
             (cli.values.clone(), "the Cilium CLI's Secret".to_owned())
         }
-        (Origin::Own, None) => (own_values(provenance), "ichor's own record".to_owned()),
         (Origin::NoRecord { .. }, None) => (
             Map::new(),
             "none: there is no record and no --cilium-values, so that the chart's defaults hold"

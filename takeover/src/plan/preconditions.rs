@@ -7,13 +7,15 @@ use cilium::provenance::{self, Evidence, Provenance, Source as Origin};
 use cilium::values;
 use cilium::version::{self, Step};
 use goyaml::Map;
+use helm_rs::action::rights::Right;
 use helm_rs::error_chain;
 use serde_json::Value;
 
+use super::begun::Begun;
 use super::make::{Request, refusal};
 use super::origin::{records, tell, user_values};
-use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal};
-use crate::survey::Survey;
+use super::{Found, Outcome, OwnedChange, Plan, RecoveredAbout, Refusal, unseen};
+use crate::survey::{Survey, cli_right};
 
 /// What the preconditions found.
 pub(super) struct Checked {
@@ -30,12 +32,15 @@ pub(super) struct Settled {
     pub(super) user: Map,
     pub(super) effective: Map,
     pub(super) step: Step,
+    /// What it takes to know that there is nothing but what was found.
+    pub(super) looking: Vec<Right>,
 }
 
 /// Everything that is checked before the chart is rendered. All that is wrong is told at once.
 pub(super) fn preconditions(
     request: &Request<'_>,
     survey: &Survey,
+    begun: Option<&Begun>,
     plan: &mut Plan,
 ) -> Option<Checked> {
     let detected = &survey.detected;
@@ -46,8 +51,15 @@ pub(super) fn preconditions(
         cni: detected.kind().name().to_owned(),
         ..Found::default()
     };
-    let agent = match detected.decide(request.cni_unmanaged) {
-        Ok(detect::Outcome::Cilium(agent)) => agent,
+    let deleted = begun.and_then(Begun::daemon_set).filter(|_| survey.daemon_set.is_none());
+    let image = match detected.decide(request.cni_unmanaged) {
+        Ok(detect::Outcome::Cilium(agent)) => agent.image,
+        // What ran when the takeover was begun is known, and is created anew.
+        Ok(detect::Outcome::Install) | Err(detect::Refusal::UnknownCni { .. })
+            if deleted.is_some() =>
+        {
+            String::new()
+        }
         Ok(detect::Outcome::Unmanaged(others)) => {
             plan.outcome = Outcome::Nothing;
             let names: Vec<String> = others.iter().map(ToString::to_string).collect();
@@ -61,7 +73,8 @@ pub(super) fn preconditions(
             return None;
         }
     };
-    let (Some(daemon_set), Some(config_map)) = (&survey.daemon_set, &survey.config_map) else {
+    let daemon_set = survey.daemon_set.as_ref().or(deleted);
+    let (Some(daemon_set), Some(config_map)) = (daemon_set, &survey.config_map) else {
         plan.refusals.push(refusal(
             "NoConfig",
             "the ConfigMap kube-system/cilium-config is missing, so that the settings of the \
@@ -71,6 +84,9 @@ pub(super) fn preconditions(
     };
     let mut live: Vec<Value> = vec![daemon_set.clone(), config_map.clone()];
     live.extend(survey.operator.clone());
+    if let Some(begun) = begun {
+        begun.give_back(&mut live);
+    }
     let evidence = Evidence {
         live: &live,
         secrets: &survey.secrets,
@@ -88,7 +104,12 @@ pub(super) fn preconditions(
         .ok();
     if let Some(provenance) = &provenance {
         plan.found.installer = provenance.installer.to_string();
-        plan.found.provenance = tell(provenance);
+        plan.found.provenance = tell(provenance) + &begun.map(Begun::tell).unwrap_or_default();
+        if deleted.is_some() {
+            plan.found.provenance.push_str(
+                "; DaemonSet kube-system/cilium was deleted since, so that it is created anew",
+            );
+        }
         plan.records = records(provenance, survey);
         if !provenance.unreadable.is_empty() {
             let objects: Vec<String> =
@@ -101,9 +122,17 @@ pub(super) fn preconditions(
         _ => None,
     });
     let pinned = &request.pinned.version;
-    let step = version::live(Some(&agent.image), recorded.as_deref())
-        .inspect(|live| plan.found.version = live.to_string())
-        .and_then(|live| version::step(&live, pinned))
+    let running = match begun {
+        None => version::live(Some(&image), recorded.as_deref()).map(Some),
+        Some(begun) => begun.version(&image, recorded.as_deref()),
+    };
+    let step = running
+        .and_then(|live| {
+            // Nothing ran before an installation that was begun.
+            let Some(live) = live else { return Ok(Step::Same) };
+            plan.found.version = live.to_string();
+            version::step(&live, pinned)
+        })
         .map_err(|error| plan.refusals.push(refusal("Version", error)))
         .ok();
     if let Err(error) = version::check_kubernetes(&survey.server.git_version, pinned) {
@@ -125,7 +154,16 @@ pub(super) fn preconditions(
             None
         }
     };
-    plan.refusals.extend(health(survey));
+    if begun.is_none() {
+        plan.refusals.extend(health(survey));
+        plan.refusals.extend(kube_prism(request, detected));
+    } else {
+        plan.unchecked.push(
+            "whether DaemonSet and operator are Ready: a takeover was begun, and its own half-done \
+             work may be why they are not"
+                .to_owned(),
+        );
+    }
     Some(Checked { provenance: provenance?, facts: facts?, step: step?, installs: false })
 }
 
@@ -173,11 +211,23 @@ fn installation(request: &Request<'_>, survey: &Survey, plan: &mut Plan) -> Opti
 pub(super) fn settle(
     request: &Request<'_>,
     checked: Checked,
+    begun: Option<&Begun>,
     recovered: Option<(Map, RecoveredAbout)>,
     plan: &mut Plan,
 ) -> Option<Settled> {
     let Checked { provenance, facts, step, installs } = checked;
-    let user = user_values(request, &provenance, recovered, &mut plan.values);
+    let mut looking = unseen::looking(request, &provenance, begun);
+    if recovered.is_some() {
+        // Whoever carries it out gets these values along, and does not look for others.
+        looking.retain(|right| *right != cli_right());
+    }
+    let user = match begun {
+        Some(begun) => {
+            "ichor's own record of the takeover that was begun".clone_into(&mut plan.values.source);
+            begun.values.clone()
+        }
+        None => user_values(request, &provenance, recovered, &mut plan.values),
+    };
     let effective = match values::effective(&user, &facts) {
         Ok(effective) => effective,
         Err(error) => {
@@ -212,16 +262,18 @@ pub(super) fn settle(
     if matches!(provenance.source, Origin::Own) {
         plan.outcome = own_outcome(&provenance);
     }
-    Some(Settled { provenance, user, effective: effective.values, step })
+    Some(Settled { provenance, user, effective: effective.values, step, looking })
 }
 
 /// What is left to do when there are only ichor's own records.
 fn own_outcome(provenance: &Provenance) -> Outcome {
+    if is_deployed(provenance) { Outcome::Nothing } else { Outcome::Resume }
+}
+
+/// Whether ichor's newest record is deployed.
+pub(super) fn is_deployed(provenance: &Provenance) -> bool {
     let newest = provenance.own.as_ref().and_then(|own| own.newest());
-    match newest.map(provenance::Revision::status) {
-        Some(helm_rs::release::Status::Deployed) => Outcome::Nothing,
-        _ => Outcome::Resume,
-    }
+    newest.map(provenance::Revision::status) == Some(helm_rs::release::Status::Deployed)
 }
 
 fn shown(value: Option<&goyaml::Value>) -> String {
@@ -229,6 +281,11 @@ fn shown(value: Option<&goyaml::Value>) -> String {
         goyaml::Value::String(text) => text.to_string(),
         other => goyaml::json::to_json(other).unwrap_or_default(),
     })
+}
+
+/// Under Talos, KubePrism must answer where it was asked.
+fn kube_prism(request: &Request<'_>, detected: &detect::Detected) -> Option<Refusal> {
+    super::kube_prism::check(&request.kube_prism).filter(|_| detected.runs_talos())
 }
 
 /// DaemonSet and operator must be Ready.

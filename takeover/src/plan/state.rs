@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt as _};
-use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::apply::{Created, FIELD_MANAGER, Item};
 use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
 use serde_json::Value;
 
 use super::cause::Causes;
-use super::make::{CONCURRENCY, PlanError};
+use super::make::{CONCURRENCY, PlanError, Request};
 use super::{
     Action, Cause, Computed, Difference, HIDDEN, ObjectAbout, ObjectPlan, OtherLeaf, ResidueAbout,
 };
 use crate::gate::{self, Change, Classes, Desired, is_secret};
 use crate::rendered::RenderedObject;
-use crate::survey::{failed, text};
+use crate::survey::failed;
 
 /// What a write would do to one object.
 pub(super) struct State {
@@ -47,50 +47,8 @@ pub(super) async fn read_live(
     Ok(results.map_err(|(doing, error)| failed(doing)(error))?)
 }
 
-/// What the plan creates that other objects need to be there: the server cannot try these before.
-pub(super) struct Created {
-    namespaces: BTreeSet<String>,
-    /// Kind, namespace and name.
-    roles: BTreeSet<(String, String, String)>,
-}
-
-impl Created {
-    pub(super) fn of(objects: &[RenderedObject], live: &[Option<Value>]) -> Self {
-        let mut created = Self { namespaces: BTreeSet::new(), roles: BTreeSet::new() };
-        for (object, _) in objects.iter().zip(live).filter(|(_, live)| live.is_none()) {
-            let target = &object.item.target;
-            let kind = &object.item.kind().kind;
-            match kind.as_str() {
-                "Namespace" => {
-                    created.namespaces.insert(target.name.clone());
-                }
-                "Role" | "ClusterRole" => {
-                    let role = (kind.clone(), target.namespace.clone(), target.name.clone());
-                    created.roles.insert(role);
-                }
-                _ => {}
-            }
-        }
-        created
-    }
-
-    /// Why the server cannot try an object's creation now.
-    fn lacking(&self, item: &Item) -> Option<&'static str> {
-        if self.namespaces.contains(&item.target.namespace) {
-            return Some("its namespace is created by the same plan");
-        }
-        // Who may not bind everything is asked for the role's rules, and there are none yet.
-        let role = |pointer: &str| text(&item.value, &format!("/roleRef/{pointer}")).to_owned();
-        let namespace =
-            if role("kind") == "Role" { item.target.namespace.clone() } else { String::new() };
-        let is_binding = matches!(item.kind().kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
-        (is_binding && self.roles.contains(&(role("kind"), namespace, role("name"))))
-            .then_some("its role is created by the same plan")
-    }
-}
-
 pub(super) async fn state(
-    cluster: &dyn Cluster,
+    request: &Request<'_>,
     object: &RenderedObject,
     live: Option<Value>,
     created: &Created,
@@ -117,8 +75,7 @@ pub(super) async fn state(
         } else if let Some(why) = created.lacking(&object.item) {
             why.clone_into(&mut state.why);
         } else {
-            let options = dry_run();
-            match cluster.create(&object.item.target, &object.item.value, &options).await {
+            match creation(request, &object.item).await {
                 Ok(after) => {
                     state.after = after;
                     state.computed = Computed::Server;
@@ -145,7 +102,7 @@ pub(super) async fn state(
     let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
     let (after, computed, why) = match &patch {
         None => (live.clone(), Computed::Unchanged, String::new()),
-        Some(patch) => after(cluster, &object.item, &live, patch).await?,
+        Some(patch) => after(request, &object.item, &live, patch).await?,
     };
     let classes = gate::classify(&live, &after, &desired);
     let changes = !classes.differences.is_empty() || !classes.ownership.is_empty();
@@ -203,14 +160,37 @@ fn no_dry_run(item: &Item, source: ClusterError) -> Result<String, PlanError> {
     }
 }
 
+/// A dry run of a creation.
+async fn creation(request: &Request<'_>, item: &Item) -> Result<Value, ClusterError> {
+    let known = request.dry_runs.and_then(|runs| runs.known(&item.target, None, &item.value));
+    if let Some(after) = known {
+        return Ok(after);
+    }
+    let after = request.cluster.create(&item.target, &item.value, &dry_run()).await?;
+    if let Some(runs) = request.dry_runs {
+        runs.keep(&item.target, None, &item.value, &after);
+    }
+    Ok(after)
+}
+
 async fn after(
-    cluster: &dyn Cluster,
+    request: &Request<'_>,
     item: &Item,
     live: &Value,
     patch: &Patch,
 ) -> Result<(Value, Computed, String), PlanError> {
-    match cluster.patch(&item.target, patch, &dry_run()).await {
-        Ok(after) => Ok((after, Computed::Server, String::new())),
+    let target = &item.target;
+    let known = request.dry_runs.and_then(|runs| runs.known(target, Some(live), &patch.body));
+    if let Some(after) = known {
+        return Ok((after, Computed::Server, String::new()));
+    }
+    match request.cluster.patch(target, patch, &dry_run()).await {
+        Ok(after) => {
+            if let Some(runs) = request.dry_runs {
+                runs.keep(target, Some(live), &patch.body, &after);
+            }
+            Ok((after, Computed::Server, String::new()))
+        }
         Err(error) => {
             let why = no_dry_run(item, error)?;
             let wrong = |source| PlanError::Patch { object: item.target.to_string(), source };

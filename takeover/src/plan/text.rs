@@ -203,6 +203,7 @@ impl Page {
         for object in &view.objects {
             self.object(object);
         }
+        let verb = if view.mood == "nothing" { "is missing" } else { "is created" };
         for creation in &view.creations {
             let effect = if creation.effect.is_empty() {
                 String::new()
@@ -212,7 +213,7 @@ impl Page {
             let note = bracket(&creation.note);
             self.paragraph(
                 "  + ",
-                &format!("{} is created{effect}{note}", creation.name),
+                &format!("{} {verb}{effect}{note}", creation.name),
                 Some(Style::New),
             );
         }
@@ -384,12 +385,9 @@ impl Page {
     fn rights(&mut self, view: &View) {
         self.heading("Rights");
         let rights = &view.rights;
-        let text = format!(
-            "{}: {} checked, {} missing",
-            rights.identity,
-            rights.checked,
-            rights.missing.len()
-        );
+        // Where nothing is to be written, nobody was asked.
+        let who = if rights.identity.is_empty() { "none asked" } else { &rights.identity };
+        let text = format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len());
         self.paragraph("  ", &text, None);
         for missing in &rights.missing {
             self.paragraph("  missing: ", missing, Some(Style::Bad));

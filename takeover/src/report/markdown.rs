@@ -74,7 +74,7 @@ fn gated(out: &mut String, view: &View) {
     differences(out, view);
     list(
         out,
-        "To create",
+        view.creations_title,
         view.creations.iter().map(|creation| {
             let effect = if creation.effect.is_empty() {
                 String::new()

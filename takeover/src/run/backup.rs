@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::plan::{MAX_SECRET, RecordAbout};
+use crate::room::Weight;
 use crate::survey::{config_maps, read, secrets, text};
 
 /// The first backup's name; further ones have `-2`, `-3` and so on.
@@ -29,6 +30,8 @@ const INDEX: &str = "ichor.maesh.dev/prior-records";
 const MAX_INDEX: usize = 200 * 1024;
 /// How often a taken name is passed over.
 const TRIES: usize = 1000;
+/// How often a deletion is tried again when the record's version is another one.
+const DELETIONS: usize = 5;
 
 /// A record as a backup has it, data aside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,13 +81,19 @@ pub enum BackupError {
         /// What the cluster says.
         source: ClusterError,
     },
-    /// A record is larger than a backup may be.
-    #[error("{record} has {bytes} bytes, and a Secret holds {MAX_SECRET}")]
+    /// A record's backup is more than the server takes.
+    #[error(
+        "the backup of {record} would have {excess}: remove labels and annotations from the record \
+         that Helm does not need{}",
+        largest(annotation, record)
+    )]
     TooLarge {
         /// The record.
         record: String,
-        /// Its bytes.
-        bytes: usize,
+        /// What is too much.
+        excess: String,
+        /// Its largest annotation; empty when it has none.
+        annotation: String,
     },
     /// What was read back is something else.
     #[error("backup {backup} does not hold what was written to it: nothing was deleted")]
@@ -106,6 +115,18 @@ pub enum BackupError {
         /// Why.
         reason: String,
     },
+}
+
+fn largest(annotation: &str, record: &str) -> String {
+    if annotation.is_empty() {
+        return String::new();
+    }
+    let (kind, place) = record.split_once(' ').unwrap_or_default();
+    let (namespace, name) = place.split_once('/').unwrap_or_default();
+    format!(
+        " (the largest: `kubectl -n {namespace} annotate {} {name} {annotation}-`)",
+        kind.to_lowercase()
+    )
 }
 
 fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> BackupError {
@@ -210,6 +231,8 @@ pub struct Backup {
     pub records: Vec<BackedUp>,
     /// Its data.
     data: BTreeMap<String, Vec<u8>>,
+    /// Why its index cannot be read; empty when it can.
+    no_index: String,
 }
 
 impl Backup {
@@ -224,11 +247,32 @@ impl Backup {
             .flatten()
             .filter_map(|(key, value)| Some((key.clone(), STANDARD.decode(value.as_str()?).ok()?)))
             .collect();
-        Self {
-            name: text(object, "/metadata/name").to_owned(),
-            records: serde_json::from_str(index).unwrap_or_default(),
-            data,
+        let (records, no_index) = match serde_json::from_str(index) {
+            Ok(records) => (records, String::new()),
+            Err(error) => (Vec::new(), error.to_string()),
+        };
+        Self { name: text(object, "/metadata/name").to_owned(), records, data, no_index }
+    }
+
+    /// What is wrong with it, one by one; nothing when all that it says to hold is whole.
+    pub fn damage(&self) -> Vec<String> {
+        let mut damage = Vec::new();
+        if !self.no_index.is_empty() {
+            damage.push(format!("annotation {INDEX} is no list of records: {}", self.no_index));
+        } else if self.records.is_empty() {
+            damage.push(format!("annotation {INDEX} names no record"));
         }
+        for record in &self.records {
+            let title = format!("{} {}/{}", record.kind, record.namespace, record.name);
+            match self.data_of(record) {
+                None => damage.push(format!("data of {title} is missing, or is not base64")),
+                Some(data) if hash(record, &data) != record.hash => damage.push(format!(
+                    "{title} is not what was backed up (its SHA-256 is another one)"
+                )),
+                Some(_) => {}
+            }
+        }
+        damage
     }
 
     /// The data of a record in it; none when something is missing.
@@ -291,7 +335,7 @@ pub async fn retire(
         |record: &Record| known.iter().any(|b| b.verified().any(|other| record.is_in(other)));
     let missing: Vec<&Record> = originals.iter().filter(|record| !is_known(record)).collect();
     retired.already = originals.len() - missing.len();
-    for chunk in pack(&missing)? {
+    for chunk in pack(&missing) {
         retired.backups.push(write(cluster, &chunk).await?);
     }
     // Everything is read once more, so that only what a reader finds counts.
@@ -342,14 +386,11 @@ async fn read_object(
 }
 
 /// Cuts records into Secrets' worths, in their order.
-fn pack<'a>(records: &[&'a Record]) -> Result<Vec<Vec<&'a Record>>, BackupError> {
+fn pack<'a>(records: &[&'a Record]) -> Vec<Vec<&'a Record>> {
     let mut chunks: Vec<Vec<&Record>> = Vec::new();
     let (mut bytes, mut index) = (0, 0);
     for record in records.iter().copied() {
         let size = record.bytes();
-        if size > MAX_SECRET {
-            return Err(BackupError::TooLarge { record: record.title(), bytes: size });
-        }
         let entry = serde_json::to_string(&record.about).map_or(0, |text| text.len() + 64);
         if chunks.is_empty() || bytes + size > MAX_SECRET || index + entry > MAX_INDEX {
             chunks.push(Vec::new());
@@ -361,11 +402,26 @@ fn pack<'a>(records: &[&'a Record]) -> Result<Vec<Vec<&'a Record>>, BackupError>
             chunk.push(record);
         }
     }
-    Ok(chunks)
+    chunks
 }
 
-/// Writes a backup under the first name that is free; its name.
-async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, BackupError> {
+/// Whether the server would take the backups of records, given as their kinds and objects. Nothing
+/// is written.
+///
+/// # Errors
+/// [`BackupError`]: a record that cannot be copied, or whose backup is too large.
+pub(crate) fn forecast(objects: &[(&str, &Value)]) -> Result<(), BackupError> {
+    let records: Result<Vec<Record>, BackupError> =
+        objects.iter().map(|(kind, object)| read_record(kind, object)).collect();
+    let records = records?;
+    for chunk in pack(&records.iter().collect::<Vec<_>>()) {
+        secret(&format!("{SECRET}-{TRIES}"), &chunk)?;
+    }
+    Ok(())
+}
+
+/// The Secret that holds records.
+fn secret(name: &str, records: &[&Record]) -> Result<Value, BackupError> {
     let mut data = Map::new();
     let mut index = Vec::new();
     for (number, record) in records.iter().enumerate() {
@@ -378,23 +434,39 @@ async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, Bac
         index.push(about);
     }
     let index = serde_json::to_string(&index).unwrap_or_default();
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "ichor.maesh.dev/prior-release",
+        "metadata": {
+            "name": name,
+            "namespace": RECORD_NAMESPACE,
+            "labels": { LABEL.0: LABEL.1 },
+            "annotations": { INDEX: index },
+        },
+        "data": data,
+    });
+    // Only one that is alone in its Secret can be too large.
+    match (Weight::of(&secret).excess(), records.first()) {
+        (Some(excess), Some(record)) => {
+            let annotations = record.about.annotations.iter();
+            let size = |value: &Value| value.as_str().map_or(0, str::len);
+            let largest = annotations.max_by_key(|(_, value)| size(value));
+            let annotation = largest.map(|(key, _)| key.clone()).unwrap_or_default();
+            Err(BackupError::TooLarge { record: record.title(), excess, annotation })
+        }
+        _ => Ok(secret),
+    }
+}
+
+/// Writes a backup under the first name that is free; its name.
+async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, BackupError> {
     let options =
         WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
     for number in 1..=TRIES {
         let name = if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
         let target = Target::new(&secrets(), RECORD_NAMESPACE, &name);
-        let secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "ichor.maesh.dev/prior-release",
-            "metadata": {
-                "name": name,
-                "namespace": RECORD_NAMESPACE,
-                "labels": { LABEL.0: LABEL.1 },
-                "annotations": { INDEX: index },
-            },
-            "data": data,
-        });
+        let secret = secret(&name, records)?;
         match cluster.create(&target, &secret, &options).await {
             Ok(_) => return Ok(name),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -404,27 +476,33 @@ async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, Bac
     Err(BackupError::Differs { backup: SECRET.to_owned() })
 }
 
-/// Deletes a record, if it is still what was backed up; whether it was there.
+/// Deletes a record, if it is still what was backed up; whether it was there. The deletion names
+/// UID and version of what was read; another version is looked at first.
 async fn delete(cluster: &dyn Cluster, original: &Record) -> Result<bool, BackupError> {
     let about = &original.about;
     let changed = || BackupError::Changed { record: original.title() };
-    let found = read_object(cluster, &about.kind, &about.namespace, &about.name).await?;
-    let Some(object) = found else { return Ok(false) };
-    let now = read_record(&about.kind, &object)?;
-    if now.about.uid != about.uid || now.about.hash != about.hash {
-        return Err(changed());
-    }
     let resource = if about.kind == "Secret" { secrets() } else { config_maps() };
     let target = Target::new(&resource, &about.namespace, &about.name);
-    let options = DeleteOptions {
-        uid: about.uid.clone(),
-        resource_version: now.version,
-        ..DeleteOptions::default()
-    };
-    match cluster.delete(&target, &options).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) if error.kind() == ErrorKind::Conflict => Err(changed()),
-        Err(error) => Err(failed(format!("delete {}", original.title()))(error)),
+    let mut version = original.version.clone();
+    for _ in 0..DELETIONS {
+        let options = DeleteOptions {
+            uid: about.uid.clone(),
+            resource_version: version,
+            ..DeleteOptions::default()
+        };
+        match cluster.delete(&target, &options).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => return Err(failed(format!("delete {}", original.title()))(error)),
+        }
+        let found = read_object(cluster, &about.kind, &about.namespace, &about.name).await?;
+        let Some(object) = found else { return Ok(false) };
+        let now = read_record(&about.kind, &object)?;
+        if now.about.uid != about.uid || now.about.hash != about.hash {
+            return Err(changed());
+        }
+        version = now.version;
     }
+    Err(changed())
 }

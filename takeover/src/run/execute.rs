@@ -3,22 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
 use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
 use helm_rs::error_chain;
-use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError, Stored};
+use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError};
 use helm_rs::release::{Record, Status};
 use serde_json::json;
 
 use super::Fenced;
 use super::backup::{self, BackupError, Retired};
 use super::lock::{self, Lock, LockError};
+use super::own::OwnError;
 use super::stored::{StoredError, StoredObject, StoredPlan};
-use super::{record, rights};
+use super::strangers::{Live, LookError};
+use super::{own, record, rights, strangers};
 use crate::gate;
 use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
-use crate::survey::{builtin, read, text};
+use crate::survey::{builtin, text};
 
 /// How often a write is tried again when the object changed in between.
 const TRIES: usize = 5;
@@ -99,6 +101,9 @@ pub enum RunError {
     /// The stored plan.
     #[error(transparent)]
     Stored(#[from] StoredError),
+    /// Ichor's newest record.
+    #[error(transparent)]
+    Own(#[from] OwnError),
     /// Ichor's records.
     #[error("ichor's record")]
     Record(#[from] StorageError),
@@ -108,16 +113,20 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
-    /// A takeover was begun, and an object is neither as it was before nor as it is written.
+    /// A takeover was begun, and objects are neither as they were before nor as it writes them.
     #[error(
-        "refused: {object} is neither as it was at the consent nor as the takeover that was begun \
-         writes it: somebody else changed it. Put it back, or look at the plan as it is now (`ichor \
-         cni plan`) and consent to that one's digest"
+        "refused: {} neither as at the consent nor as the takeover that was begun writes it: \
+         somebody else made a change. Undo it, or look at the plan as it is now (`ichor adopt \
+         --cilium-only --plan`) and consent to that one's digest",
+        are(objects)
     )]
     Stranger {
-        /// The object.
-        object: String,
+        /// The objects.
+        objects: Vec<String>,
     },
+    /// The objects of a takeover that was begun cannot be read.
+    #[error(transparent)]
+    Look(#[from] LookError),
     /// An object is neither as it was at the consent nor as it is written.
     #[error(
         "{object} changed since the consent, by somebody else: it was not written; look at the \
@@ -154,6 +163,10 @@ pub enum RunError {
     Cancelled,
 }
 
+fn are(objects: &[String]) -> String {
+    format!("{} {}", objects.join(", "), if objects.len() == 1 { "is" } else { "are each" })
+}
+
 fn messages(refusals: &[Refusal]) -> String {
     refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
 }
@@ -173,6 +186,8 @@ impl RunError {
                 | Self::Digest { .. }
                 | Self::Stranger { .. }
                 | Self::Consent { .. }
+                | Self::Own(OwnError::Damaged { .. })
+                | Self::Stored(StoredError::Content { .. })
                 | Self::Lock(LockError::Held { .. })
         ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
     }
@@ -184,8 +199,9 @@ impl RunError {
 /// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
 pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
     let cluster = &run.request.cluster;
-    rights::check_own(run).await?;
-    ensure_namespace(&**cluster).await?;
+    if !rights::check_own(run).await? {
+        create_namespace(&**cluster).await?;
+    }
     let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
     let fenced = Fenced::new(cluster, &lock);
     let result = locked(run, &lock, &fenced).await;
@@ -208,17 +224,9 @@ fn is_killed(error: &RunError) -> bool {
     false
 }
 
-async fn ensure_namespace(cluster: &dyn Cluster) -> Result<(), RunError> {
+async fn create_namespace(cluster: &dyn Cluster) -> Result<(), RunError> {
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
     let doing = || format!("create namespace {RECORD_NAMESPACE}");
-    let found = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
-    match found {
-        Ok(Some(_)) => return Ok(()),
-        Ok(None) => {}
-        // Who may not read it may still work in it.
-        Err(error) if error.kind() == ErrorKind::Forbidden => return Ok(()),
-        Err(source) => return Err(RunError::Object { doing: doing(), source }),
-    }
     let object = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": RECORD_NAMESPACE },
     });
@@ -234,68 +242,57 @@ fn options() -> WriteOptions {
     WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
 }
 
-/// The newest of ichor's own records, with its revision and status.
-async fn newest(storage: &Storage<'_>) -> Result<Option<(Stored, i64, Status)>, RunError> {
-    let last = match storage.last(RELEASE).await {
-        Ok(last) => last,
-        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let field = |error| RunError::from(StorageError::Field(error));
-    let revision = last.record.revision().map_err(field)?;
-    let status = last.record.info().map_err(field)?.status();
-    Ok(Some((last, revision, status)))
-}
-
 async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
     let clock = run.request.clock;
     let mut driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
     let storage = Storage::new(&driver);
-    let last = newest(&storage).await?;
+    let last = own::newest(&storage).await?;
     let stored = match &last {
         None => None,
         Some(_) => StoredPlan::read(cluster).await?,
     };
     let now = clock.now().to_string();
     let mut done = Done::default();
-    let (stored, mut record) = match last {
-        Some((_, revision, Status::Deployed)) => {
+    let Work { stored, mut record, live } = match last {
+        Some(own::Newest { revision, status: Status::Deployed, .. }) => {
             return deployed(run, lock, cluster, stored, revision).await;
         }
-        Some((mut last, revision, status)) => {
+        Some(own::Newest { stored: mut last, revision, status }) => {
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
-            let (begun, stored) = if resumed { (None, stored) } else { (stored, None) };
-            let (plan, record) = if let Some(mut stored) = stored {
-                let manifest = last.record.manifest().map_err(StorageError::Field)?;
-                stored.fill(&manifest, &*discovery(cluster).await?)?;
-                rights::check_stored(run, &stored).await?;
-                let record = record::again(&last.record, revision + 1, &now)
-                    .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-                (stored, record)
-            } else {
-                let (mut plan, record) = fresh(run, lock, revision + 1, &now).await?;
-                if let Some(begun) = &begun {
-                    plan.inherit(begun);
+            done.resumed = resumed.is_some();
+            let work = match (stored, resumed) {
+                (Some(mut stored), Some(live)) => {
+                    let manifest = last.record.manifest().map_err(StorageError::Field)?;
+                    stored.fill(&manifest, &*discovery(cluster).await?)?;
+                    rights::check_stored(run, &stored).await?;
+                    let record = record::again(&last.record, revision + 1, &now)
+                        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+                    Work { stored, record, live }
                 }
-                (plan, record)
+                (begun, _) => {
+                    let mut work = fresh(run, lock, revision + 1, &now).await?;
+                    if let Some(begun) = &begun {
+                        work.stored.inherit(begun);
+                    }
+                    work
+                }
             };
             run.observer.log(&format!("going on after revision {revision}, which is {status}"));
             if status.is_pending() {
                 set_status(&mut last.record, &Status::Failed, record::DIED)?;
                 storage.update(&last.record, &last.labels).await?;
             }
-            if !resumed {
-                plan.write(cluster).await?;
+            if !done.resumed {
+                work.stored.write(cluster).await?;
             }
-            done.resumed = resumed;
-            (plan, record)
+            work
         }
         None => {
-            let fresh = fresh(run, lock, 1, &now).await?;
-            fresh.0.write(cluster).await?;
-            fresh
+            let work = fresh(run, lock, 1, &now).await?;
+            work.stored.write(cluster).await?;
+            work
         }
     };
     stored.plan.digest.clone_into(&mut done.digest);
@@ -303,7 +300,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     let (digest, revision) = (&done.digest, done.revision);
     run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
     storage.create(&record, &Labels::new()).await?;
-    let written = write_and_wait(run, cluster, &stored, &mut done).await;
+    let written = write_and_wait(run, cluster, &stored, live, &mut done).await;
     if let Err(error) = written {
         if !is_killed(&error) {
             let why = format!("Takeover failed: {}", error_chain(&error));
@@ -321,31 +318,34 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     Ok(done)
 }
 
+/// What is carried out.
+struct Work {
+    /// The plan as it is stored.
+    stored: StoredPlan,
+    /// Ichor's record of it, pending.
+    record: Record,
+    /// The plan's objects as they were read last.
+    live: Vec<Live>,
+}
+
 /// Whether what was begun is finished by its own plan, and not by a new one: the consent is to that
-/// plan. Then every object must be in its state before or after that plan's write.
+/// plan. Then every object must be in its state before or after that plan's write; the live
+/// objects.
 async fn resumable(
     run: &Run<'_>,
     cluster: &dyn Cluster,
     stored: Option<&StoredPlan>,
-) -> Result<bool, RunError> {
-    let Some(stored) = stored else { return Ok(false) };
+) -> Result<Option<Vec<Live>>, RunError> {
+    let Some(stored) = stored else { return Ok(None) };
     if run.digest.as_ref().is_some_and(|digest| *digest != stored.plan.digest) {
-        return Ok(false);
+        return Ok(None);
     }
-    let discovery = discovery(cluster).await?;
-    let key = Key(stored.key.clone());
-    for object in &stored.objects {
-        let item = object_item(object, &discovery)?;
-        match cluster.get(&item.target).await {
-            Ok(live) if object.knows(&key, &live) => {}
-            Err(error) if error.is_not_found() && object.before.is_empty() => {}
-            Err(source) if !source.is_not_found() => {
-                return Err(RunError::Object { doing: format!("read {}", item.target), source });
-            }
-            _ => return Err(RunError::Stranger { object: item.target.to_string() }),
-        }
+    let looked = strangers::look(cluster, &*discovery(cluster).await?, stored).await?;
+    if looked.strangers.is_empty() {
+        Ok(Some(looked.live))
+    } else {
+        Err(RunError::Stranger { objects: looked.strangers })
     }
-    Ok(true)
 }
 
 /// What is left to do when ichor's record is deployed: foreign records, or nothing.
@@ -378,7 +378,7 @@ async fn deployed(
 }
 
 /// What this program does not do and somebody has to.
-fn left(plan: &Plan) -> Vec<String> {
+pub(super) fn left(plan: &Plan) -> Vec<String> {
     if !plan.found.talos {
         return Vec::new();
     }
@@ -417,12 +417,7 @@ async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Don
 }
 
 /// Plans again, and holds the plan against the consent.
-async fn fresh(
-    run: &Run<'_>,
-    lock: &Lock<'_>,
-    revision: i64,
-    now: &str,
-) -> Result<(StoredPlan, Record), RunError> {
+async fn fresh(run: &Run<'_>, lock: &Lock<'_>, revision: i64, now: &str) -> Result<Work, RunError> {
     let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
@@ -451,24 +446,26 @@ async fn fresh(
     let stored = StoredPlan::of(&prepared);
     let record = record::draft(rendered, &prepared.values, revision, now, now)
         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-    Ok((stored, record))
+    let live = prepared.objects.into_iter().map(|object| object.live).collect();
+    Ok(Work { stored, record, live })
 }
 
 async fn write_and_wait(
     run: &Run<'_>,
     cluster: &Fenced<'_>,
     stored: &StoredPlan,
+    live: Vec<Live>,
     done: &mut Done,
 ) -> Result<(), RunError> {
     let discovery = discovery(cluster).await?;
     let key = Key(stored.key.clone());
     let mut workloads = Vec::new();
-    for object in &stored.objects {
+    for (object, live) in stored.objects.iter().zip(live) {
         if run.cancel.is_cancelled() {
             return Err(RunError::Cancelled);
         }
         let item = object_item(object, &discovery)?;
-        match write(cluster, &key, object, &item).await? {
+        match write(cluster, &key, object, &item, live).await? {
             Written::Created => done.created.push(item.target.to_string()),
             Written::Patched => done.patched.push(item.target.to_string()),
             Written::Unchanged => done.unchanged += 1,
@@ -514,30 +511,41 @@ enum Written {
 }
 
 /// Writes one object, if it is in its state before or after; any other state is a stranger's.
+///
+/// `seen` is the object as this run read it, under the lock, when it planned: it is not read once
+/// more, since the write names its version, and a creation fails where something is. Only then it
+/// is read again.
 async fn write(
     cluster: &dyn Cluster,
     key: &Key,
     object: &StoredObject,
     item: &Item,
+    seen: Live,
 ) -> Result<Written, RunError> {
     let title = item.target.to_string();
     let failed =
         |doing: &str, source| RunError::Object { doing: format!("{doing} {title}"), source };
     let changed = || RunError::Changed { object: title.clone() };
+    // What is to be created and was not there is not looked for.
+    let mut known = (seen.is_some() || object.before.is_empty()).then_some(seen);
     for _ in 0..TRIES {
-        let live = match cluster.get(&item.target).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found() => {
-                if !object.before.is_empty() {
-                    return Err(changed());
-                }
-                match cluster.create(&item.target, &item.value, &options()).await {
-                    Ok(_) => return Ok(Written::Created),
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-                    Err(error) => return Err(failed("create", error)),
-                }
+        let live = match known.take() {
+            Some(seen) => seen,
+            None => match cluster.get(&item.target).await {
+                Ok(live) => Some(live),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(failed("read", error)),
+            },
+        };
+        let Some(live) = live else {
+            if !object.before.is_empty() {
+                return Err(changed());
             }
-            Err(error) => return Err(failed("read", error)),
+            match cluster.create(&item.target, &item.value, &options()).await {
+                Ok(_) => return Ok(Written::Created),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(failed("create", error)),
+            }
         };
         if !object.knows(key, &live) {
             return Err(changed());

@@ -1,13 +1,12 @@
 //! A cluster whose every write first makes sure that the lock is held, and names what it is based
 //! on. [`lock`](super::lock) says what comes of the two.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use helm_rs::cluster::{
-    AccessQuestion, Cluster, ClusterError, Decision, DeleteOptions, Discovery, ListQuery, Page,
-    Patch, Reply, Resource, Rules, ServerVersion, Subject, Target, Watch, WatchQuery, WriteOptions,
-};
+use helm_rs::cluster::wrapper::{Answer, Call, Wrapper};
+use helm_rs::cluster::{Cluster, ClusterError, Reply};
 use serde_json::Value;
 
 use super::lock::{Lock, LockError};
@@ -37,33 +36,14 @@ impl<'a> Fenced<'a> {
         Self { inner: Arc::clone(inner), lock, seen: Mutex::new(BTreeMap::new()) }
     }
 
-    async fn read<T>(&self, call: Reply<'_, T>) -> Result<T, ClusterError> {
-        self.lock.check().await.map_err(stopped)?;
-        call.await
-    }
-
-    async fn write<T>(&self, call: Reply<'_, T>) -> Result<T, ClusterError> {
-        self.lock.keep(call).await.map_err(stopped)?
-    }
-
-    fn saw(&self, object: &Value) {
-        if text(object, "/kind") == "Secret" {
+    /// Remembers the versions in which Secrets were read or written.
+    fn saw(&self, answer: &impl Answer) {
+        let secrets = answer.objects().iter().filter(|object| text(object, "/kind") == "Secret");
+        for object in secrets {
+            let version = text(object, "/metadata/resourceVersion").to_owned();
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.insert(place(object), text(object, "/metadata/resourceVersion").to_owned());
+            seen.insert(place(object), version);
         }
-    }
-
-    /// The object with the version that it is based on, where it names none.
-    fn based(&self, object: &Value) -> Value {
-        let mut object = object.clone();
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if text(&object, "/metadata/resourceVersion").is_empty()
-            && let Some(version) = seen.get(&place(&object))
-            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            metadata.insert("resourceVersion".to_owned(), version.as_str().into());
-        }
-        object
     }
 }
 
@@ -71,111 +51,41 @@ fn place(object: &Value) -> String {
     format!("{}/{}", text(object, "/metadata/namespace"), text(object, "/metadata/name"))
 }
 
-/// A call that is made when it is awaited: some clusters act at once.
-fn later<'a, T: Send + 'a>(call: impl FnOnce() -> Reply<'a, T> + Send + 'a) -> Reply<'a, T> {
-    Box::pin(async move { call().await })
-}
-
-impl Cluster for Fenced<'_> {
-    fn get<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let object = self.read(later(|| self.inner.get(target))).await?;
-            self.saw(&object);
-            Ok(object)
-        })
+impl Wrapper for Fenced<'_> {
+    fn inner(&self) -> &dyn Cluster {
+        &*self.inner
     }
 
-    fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page> {
-        Box::pin(async move {
-            let page = self.read(later(|| self.inner.list(resource, query))).await?;
-            page.items.iter().for_each(|object| self.saw(object));
-            Ok(page)
-        })
+    fn around<'a, T: Answer + 'a>(&'a self, call: Call<'a>, answer: Reply<'a, T>) -> Reply<'a, T> {
+        match call {
+            Call::Get(_) | Call::List(..) => Box::pin(async move {
+                self.lock.check().await.map_err(stopped)?;
+                let answer = answer.await?;
+                self.saw(&answer);
+                Ok(answer)
+            }),
+            _ if call.is_write() => Box::pin(async move {
+                let answer = self.lock.keep(answer).await.map_err(stopped)??;
+                if !call.is_dry_run() {
+                    self.saw(&answer);
+                }
+                Ok(answer)
+            }),
+            _ => answer,
+        }
     }
 
-    fn create<'a>(
-        &'a self,
-        target: &'a Target,
-        object: &'a Value,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let created = self.write(later(|| self.inner.create(target, object, options))).await?;
-            self.saw(&created);
-            Ok(created)
-        })
-    }
-
-    fn update<'a>(
-        &'a self,
-        target: &'a Target,
-        object: &'a Value,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(async move {
-            let object = self.based(object);
-            let updated = self.write(later(|| self.inner.update(target, &object, options))).await?;
-            self.saw(&updated);
-            Ok(updated)
-        })
-    }
-
-    fn patch<'a>(
-        &'a self,
-        target: &'a Target,
-        patch: &'a Patch,
-        options: &'a WriteOptions,
-    ) -> Reply<'a, Value> {
-        Box::pin(
-            async move { self.write(later(|| self.inner.patch(target, patch, options))).await },
-        )
-    }
-
-    fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {
-        Box::pin(async move { self.write(later(|| self.inner.delete(target, options))).await })
-    }
-
-    fn watch<'a>(
-        &'a self,
-        resource: &'a Resource,
-        query: &'a WatchQuery,
-    ) -> Reply<'a, Box<dyn Watch + 'a>> {
-        self.inner.watch(resource, query)
-    }
-
-    fn logs<'a>(&'a self, pod: &'a Target, container: &'a str) -> Reply<'a, Vec<u8>> {
-        self.inner.logs(pod, container)
-    }
-
-    fn discovery(&self, refresh: bool) -> Reply<'_, Arc<Discovery>> {
-        self.inner.discovery(refresh)
-    }
-
-    fn server_version(&self) -> Reply<'_, ServerVersion> {
-        self.inner.server_version()
-    }
-
-    fn openapi<'a>(&'a self, group_version: &'a str) -> Reply<'a, Option<Arc<Value>>> {
-        self.inner.openapi(group_version)
-    }
-
-    fn may<'a>(&'a self, question: &'a AccessQuestion) -> Reply<'a, Decision> {
-        self.inner.may(question)
-    }
-
-    fn subject_may<'a>(
-        &'a self,
-        subject: &'a Subject,
-        question: &'a AccessQuestion,
-    ) -> Reply<'a, Decision> {
-        self.inner.subject_may(subject, question)
-    }
-
-    fn rules<'a>(&'a self, namespace: &'a str) -> Reply<'a, Rules> {
-        self.inner.rules(namespace)
-    }
-
-    fn identity(&self) -> Reply<'_, Subject> {
-        self.inner.identity()
+    /// The object with the version that it is based on, where it names none.
+    fn updated<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(version) = seen.get(&place(object)) else { return Cow::Borrowed(object) };
+        if !text(object, "/metadata/resourceVersion").is_empty() {
+            return Cow::Borrowed(object);
+        }
+        let mut object = object.clone();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), version.as_str().into());
+        }
+        Cow::Owned(object)
     }
 }

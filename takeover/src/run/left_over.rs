@@ -1,11 +1,13 @@
 //! What an earlier run left: a takeover that was begun and is not complete.
 
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::cluster::{Clock, Cluster, ClusterError};
 use helm_rs::release::Status;
-use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage, StorageError};
+use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage};
 
+use super::own::{self, OwnError};
 use super::stored::{StoredError, StoredPlan};
+use super::strangers::{self, LookError};
 use crate::plan::Plan;
 use crate::survey::{config_maps, read, secrets, text};
 
@@ -20,20 +22,36 @@ pub struct LeftOver {
     pub status: String,
     /// Foreign records that are still there.
     pub records: usize,
+    /// Objects that somebody changed since, so that the plan cannot be finished: another one needs
+    /// a consent of its own.
+    pub strangers: Vec<String>,
 }
 
 /// Why it cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftOverError {
-    /// Ichor's records.
-    #[error("ichor's record")]
-    Record(#[from] StorageError),
+    /// Ichor's newest record.
+    #[error(transparent)]
+    Own(#[from] OwnError),
+    /// The objects.
+    #[error(transparent)]
+    Look(#[from] LookError),
     /// The stored plan.
     #[error(transparent)]
     Stored(#[from] StoredError),
-    /// A foreign record.
-    #[error("a foreign record")]
+    /// A foreign record, or what the server serves.
+    #[error("what a takeover left")]
     Cluster(#[from] ClusterError),
+}
+
+impl LeftOverError {
+    /// Whether something of ichor's own is damaged, so that the answer is no until it is mended.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Own(OwnError::Damaged { .. }) | Self::Stored(StoredError::Content { .. })
+        )
+    }
 }
 
 /// Looks for a takeover that was begun and is not complete. The next run finishes it by its own
@@ -46,14 +64,11 @@ pub async fn left_over(
     clock: &dyn Clock,
 ) -> Result<Option<LeftOver>, LeftOverError> {
     let driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
-    let last = match Storage::new(&driver).last(RELEASE).await {
-        Ok(last) => last,
-        Err(StorageError::NotFound | StorageError::NoRevision { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let Some(own::Newest { revision, status, .. }) = own::newest(&Storage::new(&driver)).await?
+    else {
+        return Ok(None);
     };
     let Some(stored) = StoredPlan::read(cluster).await? else { return Ok(None) };
-    let status = last.record.info().map_err(StorageError::Field)?.status();
-    let revision = last.record.revision().map_err(StorageError::Field)?;
     let mut records = 0;
     for record in &stored.plan.records {
         let resource = if record.about.kind == "Secret" { secrets() } else { config_maps() };
@@ -64,5 +79,11 @@ pub async fn left_over(
     if status == Status::Deployed && records == 0 {
         return Ok(None);
     }
-    Ok(Some(LeftOver { plan: stored.plan, revision, status: status.to_string(), records }))
+    let strangers = if status == Status::Deployed {
+        Vec::new()
+    } else {
+        strangers::look(cluster, &*cluster.discovery(false).await?, &stored).await?.strangers
+    };
+    let status = status.to_string();
+    Ok(Some(LeftOver { plan: stored.plan, revision, status, records, strangers }))
 }

@@ -12,12 +12,16 @@ mod execute;
 mod fence;
 mod left_over;
 pub mod lock;
+pub(crate) mod own;
 pub(crate) mod record;
 pub mod restore;
 mod rights;
 pub mod status;
 pub mod stored;
+mod strangers;
 
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
 pub use left_over::{LeftOver, LeftOverError, left_over};
+pub use own::OwnError;
+pub use strangers::LookError;

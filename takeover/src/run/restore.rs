@@ -4,7 +4,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::{DAEMON_SET, RECORD_NAMESPACE, RELEASE};
+use cilium::version::image_tag;
 use helm_rs::apply::{FIELD_MANAGER, Item};
 use helm_rs::cluster::{
     Cluster, ClusterError, Discovery, ErrorKind, ListQuery, Patch, PatchKind, Target, WriteOptions,
@@ -13,11 +14,11 @@ use helm_rs::cluster::{
 use serde_json::{Map, Value, json};
 
 use super::Fenced;
-use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, live, retire};
+use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
 use super::lock::{LockError, acquire};
 use super::stored::{StoredError, StoredPlan};
 use crate::gate;
-use crate::plan::{Key, ObjectAbout, RecordAbout, hash_leaves, sha256};
+use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, hash_leaves, sha256};
 use crate::survey::{config_maps, read, secrets, text};
 
 /// How often a write is tried again when the object changed in between.
@@ -40,6 +41,8 @@ pub struct RestorePlan {
     pub own: Vec<RecordAbout>,
     /// What a consent to the changed objects names; empty when nothing changed.
     pub digest: String,
+    /// What comes of Cilium itself, for people.
+    pub versions: String,
 }
 
 /// What was done.
@@ -96,11 +99,15 @@ pub enum RestoreError {
         /// The object.
         object: String,
     },
-    /// Another record stands where one is to be put back.
-    #[error("{record} is there and is another one than the backup's: it is not overwritten")]
+    /// Another record came to stand where one is put back, meanwhile.
+    #[error("{}", taken(kind, namespace, name))]
     Taken {
-        /// The record.
-        record: String,
+        /// `Secret` or `ConfigMap`.
+        kind: String,
+        /// The record's namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
     },
 }
 
@@ -177,26 +184,58 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
     };
     let own =
         list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
-    plan.own = own.items.iter().map(own_record).collect();
-    plan.own.sort_by_key(|record| record.revision);
-    for backup in &backups {
-        let verified = backup.verified().count();
-        if verified < backup.records.len() || verified == 0 {
-            plan.refusals.push(format!(
-                "backup {} is damaged: {verified} of its {} records are whole",
-                backup.name,
-                backup.records.len()
-            ));
-        }
-    }
+    let mut own = own.items;
+    own.sort_by_key(|object| own_record(object).revision);
+    plan.own = own.iter().map(own_record).collect();
     let in_backups = retired(stored.as_ref(), &backups);
     plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
+    let mut lost = false;
     for record in stored.iter().flat_map(|stored| &stored.plan.records) {
         let about = &record.about;
         let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
-        let one = std::slice::from_ref(record);
-        if !plan.records.contains(&name) && live(cluster, one).await?.is_empty() {
-            plan.refusals.push(format!("{name} is gone, and no backup holds it"));
+        let there = live_record(cluster, &about.kind, &about.namespace, &about.name).await?;
+        let backup = in_backups.iter().find(|(_, held)| title(held) == name);
+        match (there, backup) {
+            (None, Some(_)) => {}
+            (None, None) => {
+                lost = true;
+                plan.refusals.push(format!("{name} is gone, and no backup holds it whole"));
+            }
+            // One that is back already, or was never retired.
+            (Some(there), Some((_, held)))
+                if hash_of(&about.kind, &there).is_some_and(|hash| hash == held.hash) => {}
+            (Some(there), None) if text(&there, "/metadata/uid") == record.uid => {}
+            (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
+        }
+    }
+    for backup in &backups {
+        let damage = backup.damage();
+        if damage.is_empty() {
+            continue;
+        }
+        let todo = if lost {
+            "write it back from a copy of your own (a backup of etcd), then try again".to_owned()
+        } else {
+            format!(
+                "every record that is to come back is whole elsewhere, so that this one can go: \
+                 `kubectl -n {RECORD_NAMESPACE} delete secret {}`",
+                backup.name
+            )
+        };
+        plan.refusals.push(format!(
+            "Secret {RECORD_NAMESPACE}/{}, a backup, is damaged: {}; {todo}",
+            backup.name,
+            damage.join("; ")
+        ));
+    }
+    for (record, object) in plan.own.iter().zip(&own) {
+        if hash_of("Secret", object).is_none() {
+            plan.refusals.push(format!(
+                "Secret {RECORD_NAMESPACE}/{name}, a record of ichor's, holds no release, so that \
+                 it cannot be put into a backup; nothing needs it any more: `kubectl -n \
+                 {RECORD_NAMESPACE} delete secret {name}`",
+                name = record.about.name
+            ));
         }
     }
     let Some(stored) = stored else {
@@ -212,7 +251,7 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
     }
     let key = Key(stored.key.clone());
     let nothing = std::collections::BTreeSet::new();
-    let mut states = Vec::new();
+    let (mut states, mut agent) = (Vec::new(), None);
     for object in &stored.objects {
         let Some(item) = object.item(&discovery) else { continue };
         let live = match cluster.get(&item.target).await {
@@ -234,12 +273,78 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         if object.former.is_some() {
             plan.objects.push(item.target.to_string());
         }
+        if text(&live, "/kind") == "DaemonSet" && text(&live, "/metadata/name") == DAEMON_SET {
+            agent = Some(live);
+        }
     }
+    plan.versions = versions(&stored.plan, agent.as_ref());
     if !plan.changed.is_empty() {
         let all = json!([plan.changed, states]).to_string();
         plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
     }
     Ok(Found { plan, stored: Some(stored), backups, discovery })
+}
+
+/// What stands in the way of a record that is to be put back.
+fn taken(kind: &str, namespace: &str, name: &str) -> String {
+    let (_, rest) = name.split_once(".v1.").unwrap_or_default();
+    let (release, _) = rest.rsplit_once(".v").unwrap_or((rest, ""));
+    let lower = kind.to_lowercase();
+    format!(
+        "{kind} {namespace}/{name} is there and is another one than the backup's: somebody installed \
+         release {release} anew, and ichor overwrites no record. See `helm -n {namespace} history \
+         {release}`; if that release is not in use, remove its record (`kubectl -n {namespace} \
+         delete {lower} {name}`), then restore"
+    )
+}
+
+async fn live_record(
+    cluster: &dyn Cluster,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, RestoreError> {
+    let resource = if kind == "Secret" { secrets() } else { config_maps() };
+    read(cluster, &resource, namespace, name)
+        .await
+        .map_err(failed(format!("read {kind} {namespace}/{name}")))
+}
+
+/// What a restore makes of the version: nothing. It gives records and ownership back; the objects
+/// themselves stay as they are.
+fn versions(plan: &Plan, agent: Option<&Value>) -> String {
+    let image = agent.map(|agent| text(agent, "/spec/template/spec/containers/0/image"));
+    let runs = image
+        .and_then(image_tag)
+        .map_or(plan.chart.version.as_str(), |tag| tag.strip_prefix('v').unwrap_or(tag));
+    let before = plan.found.version.as_str();
+    let deployed = plan.records.iter().rev().find(|record| record.status == "deployed");
+    let deployed = deployed.or_else(|| plan.records.last());
+    let record = deployed.map(|record| {
+        let about = &record.about;
+        format!(
+            "revision {} of release {} ({} {}/{}, {})",
+            record.revision, record.release, about.kind, about.namespace, about.name, record.status
+        )
+    });
+    if before.is_empty() {
+        return format!("Cilium {runs} runs, which was not there before the takeover; it stays");
+    }
+    let stays = format!(
+        "Cilium {runs} runs and stays as it is: no object is changed but for its ownership metadata"
+    );
+    match record {
+        None if runs == before => stays,
+        None => format!("{stays}, and no pod goes back to {before}"),
+        Some(record) if runs == before => {
+            format!("{stays}; {record}, of the same version, counts again")
+        }
+        Some(record) => format!(
+            "{stays}. {record} counts again, and it is of {before}: what it says and what runs are \
+             two versions until that release is upgraded to {runs} or brought back to {before} with \
+             the tool that installed it (`helm upgrade`, `helm rollback`)"
+        ),
+    }
 }
 
 fn title(record: &BackedUp) -> String {
@@ -373,7 +478,14 @@ async fn put_back(
             let same = live
                 .and_then(|live| hash_of(&record.kind, &live))
                 .is_some_and(|hash| hash == record.hash);
-            if same { Ok(()) } else { Err(RestoreError::Taken { record: title }) }
+            if same {
+                return Ok(());
+            }
+            Err(RestoreError::Taken {
+                kind: record.kind.clone(),
+                namespace: record.namespace.clone(),
+                name: record.name.clone(),
+            })
         }
         Err(error) => Err(failed(format!("put {title} back"))(error)),
     }

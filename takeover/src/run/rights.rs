@@ -16,11 +16,14 @@ use crate::plan::rights::{self, Needs};
 use crate::plan::{Action, RecordAbout};
 use crate::survey::{builtin, read};
 
-/// Refuses when ichor's own namespace, lock and records are out of reach.
-pub(super) async fn check_own(run: &Run<'_>) -> Result<(), RunError> {
+/// Refuses when ichor's own namespace, lock and records are out of reach. Whether that namespace is
+/// there.
+pub(super) async fn check_own(run: &Run<'_>) -> Result<bool, RunError> {
     let mut needs = Needs::default();
-    needs.own(namespace_exists(&*run.request.cluster).await);
-    check(run, needs).await
+    let exists = namespace_exists(&*run.request.cluster).await;
+    needs.own(exists);
+    check(run, needs).await?;
+    Ok(exists)
 }
 
 /// Whether ichor's namespace is there, as far as this identity may tell.

@@ -73,7 +73,14 @@ pub enum StoredError {
     #[error("Secret {RECORD_NAMESPACE}/{SECRET}")]
     Cluster(#[from] ClusterError),
     /// It is no stored plan.
-    #[error("Secret {RECORD_NAMESPACE}/{SECRET} holds no plan that can be read: {reason}")]
+    #[error(
+        "refused: Secret {RECORD_NAMESPACE}/{SECRET} holds no plan that can be read ({reason}): \
+         somebody edited it, or it was cut short. Write it back if you have a copy; else delete it \
+         (`kubectl -n {RECORD_NAMESPACE} delete secret {SECRET}`): it only says what the last \
+         takeover was consented to, and records and backups stay. A takeover that was begun then \
+         needs a new plan and a consent to that one; of one that is complete, ichor no longer \
+         knows how to give the objects back (`ichor cni restore`)"
+    )]
     Content {
         /// What is wrong.
         reason: String,
@@ -150,11 +157,11 @@ impl StoredPlan {
         }
     }
 
-    /// Writes it over whatever was stored.
+    /// The Secret that it is stored in.
     ///
     /// # Errors
-    /// [`StoredError`]
-    pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
+    /// [`StoredError::Content`], never in practice: every part is plain data.
+    pub(crate) fn secret(&self) -> Result<Value, StoredError> {
         let wrong = |reason: String| StoredError::Content { reason };
         let mut hidden = self.clone();
         for object in &mut hidden.objects {
@@ -164,7 +171,7 @@ impl StoredPlan {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
         let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
-        let mut secret = json!({
+        Ok(json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "ichor.maesh.dev/cni-plan",
@@ -174,7 +181,15 @@ impl StoredPlan {
                 "annotations": { "ichor.maesh.dev/digest": self.plan.digest },
             },
             "data": { DATA: STANDARD.encode(packed) },
-        });
+        }))
+    }
+
+    /// Writes it over whatever was stored.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
+        let mut secret = self.secret()?;
         let target = Target::new(&secrets(), RECORD_NAMESPACE, SECRET);
         let options =
             WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
@@ -201,15 +216,17 @@ impl StoredPlan {
         let Some(secret) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? else {
             return Ok(None);
         };
-        let wrong = |reason: String| StoredError::Content { reason };
+        let layer = |layer: &str, error: &dyn std::error::Error| StoredError::Content {
+            reason: format!("{layer} layer: {error}"),
+        };
         let text = secret.pointer("/data/plan").and_then(Value::as_str).unwrap_or_default();
-        let packed = STANDARD.decode(text).map_err(|error| wrong(error.to_string()))?;
+        let packed = STANDARD.decode(text).map_err(|error| layer("base64", &error))?;
         let mut json = Vec::new();
         GzDecoder::new(packed.as_slice())
             .take(LIMIT)
             .read_to_end(&mut json)
-            .map_err(|error| wrong(error.to_string()))?;
-        serde_json::from_slice(&json).map(Some).map_err(|error| wrong(error.to_string()))
+            .map_err(|error| layer("gzip", &error))?;
+        serde_json::from_slice(&json).map(Some).map_err(|error| layer("JSON", &error))
     }
 }
 

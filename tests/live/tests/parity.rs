@@ -124,6 +124,21 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "-l", "team=null", "-l", "z=1", "--history-max", "2"]);
     run(&["upgrade", "web", &web, "-l", "owner=me"]);
     run(&["upgrade", "web", &web, "--timeout", "x"]);
+    run(&["install", "other", &web, "--timeout", "x"]);
+    run(&["install", "other", &web, "--labels", "x"]);
+    run(&["upgrade", "web", &web, "--history-max=x"]);
+    run(&["upgrade", "web", &web, "-o", "xml"]);
+    let (longest, longer) = ("a".repeat(53), "a".repeat(54));
+    for name in ["", ".", "a..b", "-a", "a-", "a_b", "a/b", "a b", &longer] {
+        run(&["install", name, &web]);
+        run(&["upgrade", name, &web]);
+        run(&["upgrade", "-i", name, &web]);
+    }
+    // A revision that failed and has to make room for the next one.
+    run(&["install", "room", &web, "--set", "replicas=-1"]);
+    run(&["upgrade", "room", &web, "--history-max", "1"]);
+    run(&["install", &longest, &web]);
+    run(&["upgrade", "-i", "1", &nulls]);
     run(&["upgrade", "-i", "fresh", &nulls, "--hide-notes", "--description", "first"]);
     run(&["upgrade", "-i", "fresh", &nulls, "--set", "step=2"]);
     for side in [&helm, &ichor] {
@@ -149,6 +164,20 @@ async fn flags_and_faults() {
         r#"{"name":"x","namespace":7}"#,
         r#"{"name":"x","finalizers":"x"}"#,
         r#"{"name":"x","generation":"x"}"#,
+        r#"{"name":"x","generation":1.5}"#,
+        r#"{"name":"x","uid":7}"#,
+        r#"{"name":"x","creationTimestamp":"yesterday"}"#,
+        r#"{"name":"x","creationTimestamp":"2026-01-02"}"#,
+        r#"{"name":"x","deletionTimestamp":7}"#,
+        r#"{"name":"x","annotations":7,"creationTimestamp":"x"}"#,
+        r#"{"name":"x","ownerReferences":"x"}"#,
+        r#"{"name":"x","ownerReferences":["x"]}"#,
+        r#"{"name":"x","ownerReferences":[{"uid":7}]}"#,
+        r#"{"name":"x","ownerReferences":[{"controller":"x","kind":[]}]}"#,
+        r#"{"name":"x","ownerReferences":[{"apiVersion":"v1"}]}"#,
+        r#"{"name":"x","managedFields":{}}"#,
+        r#"{"name":"x","managedFields":[{"operation":7}]}"#,
+        r#"{"name":"x","managedFields":[{"time":"x"}]}"#,
         r#""x""#,
     ] {
         let set = format!("metadata={metadata}");
@@ -162,6 +191,23 @@ async fn flags_and_faults() {
     run(&["upgrade", "web", &web, "--reset-values"]);
     run(&["upgrade", "web", &web, "--wait", "--timeout", "30s"]);
     run(&["upgrade", "web", &web, "--wait", "--timeout", "3s", "--set", "health=unready"]);
+    // The newest record does not decode: an older one counts, whose next revision is taken.
+    run(&["upgrade", "fresh", &nulls]);
+    for side in [&helm, &ichor] {
+        let mut kubectl = side.plane.kubectl().unwrap();
+        let patch = r#"{"data":{"release":"eA=="}}"#;
+        kubectl.args(["patch", "secret", "sh.helm.release.v1.fresh.v3", "-p", patch]);
+        plane::support::run(&mut kubectl).unwrap();
+    }
+    let mut run = |arguments: &[&str]| both(&helm, &ichor, arguments, &mut faults);
+    run(&["upgrade", "fresh", &nulls]);
+    run(&["upgrade", "-i", "fresh", &nulls]);
+    run(&["install", "fresh", &nulls]);
+    for side in [&helm, &ichor] {
+        let mut kubectl = side.plane.kubectl().unwrap();
+        kubectl.args(["delete", "secret", "sh.helm.release.v1.fresh.v3"]);
+        plane::support::run(&mut kubectl).unwrap();
+    }
     same_objects(&helm, &ichor, "after all", &mut faults);
     assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
 }

@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use live::{Program, chart};
 use plane::support::{or_skip, run};
@@ -39,10 +41,9 @@ impl Bed {
         Program::Ichor.run(&self.worker, arguments)
     }
 
-    /// The roles that a plan asks for.
-    fn roles(&self, action: &str, chart: &str, values: &str) -> Vec<Value> {
-        let plan =
-            self.admin(&["plan", action, "r", chart, "-n", NAMESPACE, "-f", values, "--rights"]);
+    /// The objects that a plan asks for: roles, and a namespace for them.
+    fn roles(&self, arguments: &[&str]) -> Vec<Value> {
+        let plan = self.admin(&[arguments, &["--rights"]].concat());
         let text = String::from_utf8_lossy(&plan.stdout).into_owned();
         assert_eq!(plan.code, Some(0), "{text}{}", String::from_utf8_lossy(&plan.stderr));
         text.split("---\n")
@@ -57,7 +58,7 @@ impl Bed {
     /// Gives the worker these roles and nothing else.
     fn grant(&self, roles: &[Value]) {
         let mut objects = roles.to_vec();
-        for role in roles {
+        for role in roles.iter().filter(|role| role.get("rules").is_some()) {
             let mut binding = role.clone();
             let kind = role["kind"].as_str().unwrap();
             binding["kind"] = json!(format!("{kind}Binding"));
@@ -73,6 +74,75 @@ impl Bed {
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         std::fs::write(&file, list.to_string()).unwrap();
         run(self.plane.kubectl().unwrap().args(["apply", "-f"]).arg(&file)).unwrap();
+    }
+
+    /// A plan by the worker: exit status, and the rights that it says are missing.
+    fn missing(&self, arguments: &[&str]) -> (Option<i32>, BTreeSet<String>) {
+        let plan = self.worker(arguments);
+        let text = String::from_utf8_lossy(&plan.stdout).into_owned();
+        let part = text.split("Missing rights:\n").nth(1).unwrap_or_default();
+        let lines = part.lines().map_while(|line| line.strip_prefix("  ").map(str::to_owned));
+        (plan.code, lines.collect())
+    }
+
+    /// Plans with one verb of one rule fewer each, which must name exactly that right; how many.
+    fn one_fewer(&self, roles: &[Value], arguments: &[&str]) -> usize {
+        let mut tried = 0;
+        for (index, role) in roles.iter().enumerate() {
+            for (at, rule) in role["rules"].as_array().into_iter().flatten().enumerate() {
+                // Rights on URLs cannot be asked for.
+                if rule.get("nonResourceURLs").is_some() {
+                    continue;
+                }
+                for verb in rule["verbs"].as_array().unwrap() {
+                    let mut fewer = roles.to_vec();
+                    let verbs = fewer[index]["rules"][at]["verbs"].as_array_mut().unwrap();
+                    verbs.retain(|other| other != verb);
+                    if verbs.is_empty() {
+                        fewer[index]["rules"].as_array_mut().unwrap().remove(at);
+                    }
+                    self.grant(&fewer);
+                    let wanted = (Some(2), lines(role, rule, verb.as_str().unwrap()));
+                    self.comes_to(&wanted, arguments, &format!("{verb} of {rule}"));
+                    tried += 1;
+                }
+            }
+        }
+        self.grant(roles);
+        self.comes_to(&(Some(0), BTreeSet::new()), arguments, "all rights");
+        tried
+    }
+
+    /// The authorizer of the server sees a change of roles a moment later.
+    fn comes_to(&self, wanted: &(Option<i32>, BTreeSet<String>), arguments: &[&str], what: &str) {
+        let began = Instant::now();
+        loop {
+            let told = self.missing(arguments);
+            if told == *wanted {
+                return;
+            }
+            if began.elapsed() > Duration::from_secs(20) {
+                assert_eq!(told, *wanted, "{what}");
+            }
+        }
+    }
+}
+
+/// How a plan says that a verb of a rule is missing: a line for each object.
+fn lines(role: &Value, rule: &Value, verb: &str) -> BTreeSet<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut what = format!("{verb} {}", text(&rule["resources"][0]));
+    let group = text(&rule["apiGroups"][0]);
+    if !group.is_empty() {
+        what = format!("{what}.{group}");
+    }
+    let place = match role["metadata"].get("namespace") {
+        Some(namespace) => format!(" in namespace {}", text(namespace)),
+        None => String::new(),
+    };
+    match rule.get("resourceNames").and_then(Value::as_array) {
+        Some(names) => names.iter().map(|name| format!("{what} {}{place}", text(name))).collect(),
+        None => BTreeSet::from([what + &place]),
     }
 }
 
@@ -90,33 +160,11 @@ async fn exactly_the_rights_of_the_plan() {
     for (action, step) in [("install", 1), ("upgrade", 2)] {
         let values = folder.join(format!("steps/{step}.yaml")).to_string_lossy().into_owned();
         let arguments = ["plan", action, "r", &chart, "-n", NAMESPACE, "-f", &values];
-        let roles = bed.roles(action, &chart, &values);
+        let roles = bed.roles(&arguments);
         let mark = bed.plane.audit_log().mark();
-        let mut tried = 0;
-        for (index, role) in roles.iter().enumerate() {
-            let rules = role["rules"].as_array().unwrap().len();
-            for rule in 0..rules {
-                let mut fewer = roles.clone();
-                fewer[index]["rules"].as_array_mut().unwrap().remove(rule);
-                bed.grant(&fewer);
-                // The authorizer of the server sees a change a moment later.
-                std::thread::sleep(std::time::Duration::from_millis(150));
-                let plan = bed.worker(&arguments);
-                let text = String::from_utf8_lossy(&plan.stdout).into_owned();
-                let taken = &role["rules"][rule];
-                let resource = taken["resources"][0].as_str().unwrap_or("/metrics");
-                if taken.get("nonResourceURLs").is_none() {
-                    assert_eq!(plan.code, Some(2), "without {taken}: {text}");
-                    let missing = text.split("Missing rights:").nth(1).unwrap_or_default();
-                    assert!(missing.contains(resource), "without {taken}: {text}");
-                }
-                tried += 1;
-            }
-        }
+        let tried = bed.one_fewer(&roles, &arguments);
         let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
         assert!(writes.is_empty(), "a plan wrote: {writes:?}");
-        bed.grant(&roles);
-        std::thread::sleep(std::time::Duration::from_millis(300));
         let plan = bed.worker(&arguments);
         let text = String::from_utf8_lossy(&plan.stdout).into_owned();
         assert_eq!(plan.code, Some(0), "{text}");
@@ -133,8 +181,47 @@ async fn exactly_the_rights_of_the_plan() {
         let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
         assert!(writes.len() > 8, "{writes:?}");
         println!(
-            "{action}: {tried} plans with one rule fewer, {} writes of the action",
+            "{action}: {tried} plans with one right fewer, {} writes of the action",
             writes.len()
         );
     }
+}
+
+/// The namespace comes with the roles: nothing is granted in other namespaces, and no right to
+/// create any.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_is_created_for_the_release() {
+    let Some(bed) = Bed::start().await else { return };
+    let folder = chart("admission");
+    let chart = folder.to_string_lossy().into_owned();
+    let values = folder.join("steps/1.yaml").to_string_lossy().into_owned();
+    let at = ["r", &chart, "-n", "fresh", "-f", &values, "--create-namespace"];
+    for command in [&["plan", "install"][..], &["plan", "upgrade", "--install"]] {
+        let plan = bed.admin(&[command, &at].concat());
+        let text = String::from_utf8_lossy(&plan.stdout).into_owned();
+        assert_eq!(plan.code, Some(0), "{text}");
+        let row = text.lines().find(|line| line.contains("Namespace")).unwrap_or_default();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["create", "Namespace", "fresh"]);
+    }
+    let arguments = [&["plan", "install"], &at[..]].concat();
+    let roles = bed.roles(&arguments);
+    assert_eq!(
+        (&roles[0]["kind"], &roles[0]["metadata"]["name"]),
+        (&json!("Namespace"), &json!("fresh"))
+    );
+    for rule in roles
+        .iter()
+        .filter(|role| role["kind"] == "ClusterRole")
+        .flat_map(|role| role["rules"].as_array().unwrap())
+    {
+        let wide = json!(["secrets", "serviceaccounts", "roles", "rolebindings"]);
+        let resource = &rule["resources"][0];
+        assert!(!wide.as_array().unwrap().contains(resource), "{rule}");
+        assert!(*resource != "namespaces" || rule["verbs"] == json!(["get"]), "{rule}");
+    }
+    bed.grant(&roles);
+    let tried = bed.one_fewer(&roles, &arguments);
+    let done = bed.worker(&arguments[1..]);
+    assert_eq!(done.code, Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    println!("--create-namespace: {tried} plans with one right fewer");
 }

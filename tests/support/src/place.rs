@@ -71,7 +71,10 @@ pub fn ichor() -> &'static Path {
             .expect("the test lies in a target folder");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.current_dir(repository()).args(["build", "--quiet", "-p", "ichor", "--bin", "ichor"]);
+        // The features of the whole workspace, as its tests are built with: those of one package alone
+        // would compile all dependencies once more.
+        let arguments = ["build", "--quiet", "--workspace", "--bin", "ichor"];
+        build.current_dir(repository()).args(arguments);
         if folder.file_name().is_some_and(|name| name == "release") {
             build.arg("--release");
         }

@@ -84,7 +84,8 @@ fn counts(request: &RequestRecord) -> bool {
     request.is_write() && !is_review && !is_renewal
 }
 
-fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+/// The program on a cluster, with the shared charts.
+pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     let charts = plane::cilium::chart("1.20.0").expect("the chart");
     let mut command = Command::new(test_support::place::ichor());
     command
@@ -219,6 +220,12 @@ impl Site {
         }
         all
     }
+}
+
+/// The exit code of a program that ended, and all that it printed.
+pub fn told(output: &Output) -> (i32, String) {
+    let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    (output.status.code().unwrap_or(-1), text.concat())
 }
 
 /// The next paused request; none when the program has come to its end.

@@ -36,6 +36,16 @@ pub async fn three_revisions(driver: &'static str) -> Option<Bed> {
     .await
 }
 
+/// Release `net` with its records in namespace `infra` and its objects in kube-system.
+pub async fn in_another_namespace() -> Option<Bed> {
+    prepared("a10-infra", "1", |plane: &Plane| {
+        let values = values_path("01");
+        let more = ["--create-namespace", "--set", "namespaceOverride=kube-system", "-f", &values];
+        crate::helm_install(plane, "net", "infra", "1.20.0", &more);
+    })
+    .await
+}
+
 /// Release `net` with its records in namespace `infra` and its objects in kube-system: ten
 /// revisions of about 600 KB.
 pub async fn ten_revisions() -> Option<Bed> {

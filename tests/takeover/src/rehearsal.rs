@@ -189,6 +189,8 @@ impl Rehearsal {
             cni_unmanaged: false,
             who_writes: WhoWrites::Caller,
             entropy: [7; 32],
+            kube_prism: takeover::plan::KubePrism::default(),
+            dry_runs: None,
         }
     }
 

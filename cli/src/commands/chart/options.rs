@@ -336,3 +336,30 @@ pub(crate) fn capabilities(
     capabilities.api_versions.extend(flags::string_slice("-a, --api-versions", api_versions)?);
     Ok(capabilities)
 }
+
+/// What Helm looks at once a chart is loaded: whether it can be installed, and is whole.
+pub(crate) fn check_chart(
+    chart: &Chart,
+    installable: bool,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    if installable && !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
+        return Err(CommandError::new(format_args!(
+            "{} charts are not installable",
+            chart.metadata.chart_type
+        )));
+    }
+    if chart.metadata.deprecated {
+        context.ui.warning("WARNING: This chart is deprecated");
+    }
+    let missing = helm_rs::values::missing_dependencies(chart);
+    if !missing.is_empty() {
+        return Err(CommandError::new(format_args!(
+            "An error occurred while checking for chart dependencies. You may need to run \
+             `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but \
+             missing in charts/ directory: {}",
+            missing.join(", ")
+        )));
+    }
+    Ok(())
+}

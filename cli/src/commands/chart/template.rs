@@ -15,7 +15,9 @@ use helm_rs::manifest::{Hook, hook_manifest, select_manifests};
 use self::files::{Folder, write_rendering};
 #[cfg(not(feature = "network"))]
 use super::options::NamespaceFlags as ClusterFlags;
-use super::options::{ChartFlags, LimitFlags, ValueFlags, capabilities, print_warnings};
+use super::options::{
+    ChartFlags, LimitFlags, ValueFlags, capabilities, check_chart, print_warnings,
+};
 use super::render::{RenderFlags, name_from_template, release_name};
 use crate::commands::Context;
 #[cfg(feature = "network")]
@@ -214,24 +216,7 @@ pub(crate) fn run(
 
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
     let mut chart = arguments.source.load(&chart_name, &arguments.limits, context)?;
-    if !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
-        return Err(CommandError::new(format_args!(
-            "{} charts are not installable",
-            chart.metadata.chart_type
-        )));
-    }
-    if chart.metadata.deprecated {
-        context.ui.warning("WARNING: This chart is deprecated");
-    }
-    let missing = helm_rs::values::missing_dependencies(&chart);
-    if !missing.is_empty() {
-        return Err(CommandError::new(format_args!(
-            "An error occurred while checking for chart dependencies. You may need to run `helm \
-             dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in \
-             charts/ directory: {}",
-            missing.join(", ")
-        )));
-    }
+    check_chart(&chart, true, context)?;
     arguments.ignored.check_dry_run()?;
     arguments.ignored.check_labels()?;
 

@@ -45,16 +45,17 @@ pub(crate) struct Arguments {
     /// Print the rights alone: namespace, ServiceAccount, Roles and bindings
     #[arg(long)]
     rights: bool,
+    /// Form of the objects
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    output: Form,
     #[command(flatten)]
     plan: PlanFlags,
     #[command(flatten)]
     consent: ConsentFlags,
-    /// Form of the objects
-    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
-    output: Form,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    arguments.plan.check_files()?;
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;

@@ -1,5 +1,7 @@
 //! `ichor cni`: the cluster's Cilium under ichor's release.
 
+pub(crate) mod ask;
+mod file;
 mod manifest;
 mod plan;
 pub(crate) mod report;
@@ -7,6 +9,7 @@ mod restore;
 mod run;
 pub(crate) mod shared;
 mod status;
+mod trouble;
 
 use clap::Subcommand;
 
@@ -27,12 +30,18 @@ pub(crate) enum Command {
     Restore(Box<restore::Arguments>),
 }
 
+/// The definitions of `ichor adopt` and `ichor cni`, with the cluster's flags as they have them.
+pub(crate) fn define(root: clap::Command) -> clap::Command {
+    root.mut_subcommand("adopt", shared::of_cluster)
+        .mut_subcommand("cni", |cni| cni.mut_subcommands(shared::of_cluster))
+}
+
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
         Command::Plan(arguments) => plan::run(*arguments, context),
         Command::Run(arguments) => run::run(*arguments, context),
         Command::Manifest(arguments) => manifest::run(&arguments, context),
-        Command::Status(arguments) => status::run(&arguments, context),
+        Command::Status(arguments) => status::run(*arguments, context),
         Command::Restore(arguments) => restore::run(&arguments, context),
     }
 }

@@ -4,32 +4,38 @@ use clap::Args;
 use takeover::plan::WhoWrites;
 
 use super::report::ReportFlags;
-use super::shared::{EXIT_CODES, PlanFlags};
+use super::shared::PlanFlags;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = concat!(
+    "Writes nothing: dry runs and access reviews only.\n\n",
+    "Exit codes:\n",
+    "  0  it can be carried out and needs no consent, or there is nothing to do\n",
+    "  1  no plan could be made\n",
+    "  2  the answer is no: refused, a right to look is missing, or consent is needed"
+))]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    plan: PlanFlags,
-    #[command(flatten)]
-    report: ReportFlags,
     /// Check the rights of the Job (ServiceAccount kube-system/ichor-cni), not the caller's
     #[arg(long)]
     for_job: bool,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    plan: PlanFlags,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.report.check()?;
+    arguments.report.check(&arguments.plan)?;
     if arguments.for_job {
         arguments.plan.who_writes = WhoWrites::Other(takeover::job::subject());
     }

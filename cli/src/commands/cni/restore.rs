@@ -2,45 +2,62 @@
 
 use clap::Args;
 use helm_rs::error_chain;
+use takeover::access::Purpose;
 use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
 
-use super::shared::{EXIT_CODES, PlanFlags, no};
+use super::ask::confirm;
+use super::shared::{holder, no, session};
+use super::trouble::{reading_error, server_error};
 use crate::commands::Context;
+use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 #[command(
     about = "Put the foreign records back and give the objects their former owner",
-    after_help = EXIT_CODES
+    after_help = concat!(
+        "Shows what will be done, asks whether to go on, and does it. Where nobody can be asked (no\n",
+        "terminal), it takes --yes. One that was killed is finished by the next one.\n\n",
+        "Exit codes:\n",
+        "  0  restored\n",
+        "  1  it failed; run it again to go on\n",
+        "  2  the answer is no: refused, a right is missing, or nobody said yes; nothing was written\n",
+        "     but the lock"
+    )
 )]
 pub(crate) struct Arguments {
-    /// Do it; else only say what would be done
+    /// Do not ask before it begins
     #[arg(short, long)]
     yes: bool,
     /// Do it although objects changed since: the digest that was told
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
     #[command(flatten)]
-    plan: PlanFlags,
+    cluster: ClusterFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let work = arguments.plan.work(context)?;
-    let plan = arguments
-        .plan
-        .session(&work, context, async |session| plan_restore(&*session.cluster).await)?;
-    let plan = plan.map_err(|error| restore_error(&error))?;
+    let cluster = &arguments.cluster;
+    let plan = session(cluster, context, async |session| plan_restore(&*session.cluster).await)?;
+    let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, cluster, context))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
         return Ok(Exit::No);
     }
-    if !arguments.yes {
-        return Err(no("nothing was written", "to begin, give --yes as well"));
-    }
     let digest = arguments.digest.as_deref();
-    let done = arguments.plan.session(&work, context, async |session| {
-        restore(&session.cluster, session.clock, work.holder(), digest).await
+    if !plan.changed.is_empty() && digest != Some(plan.digest.as_str()) {
+        let count = plan.changed.len();
+        let hint = format!("to restore all the same, give --digest={}", plan.digest);
+        return Err(no(
+            format_args!("refused: {count} object(s) changed since the takeover, as listed"),
+            hint,
+        ));
+    }
+    confirm("Put it back?", arguments.yes, context)?;
+    let holder = holder(context.environment)?;
+    let done = session(cluster, context, async |session| {
+        restore(&session.cluster, session.clock, &holder, digest).await
     })?;
     let done = done.map_err(|error| restore_error(&error))?;
     context.ui.result(format!(
@@ -57,8 +74,10 @@ fn restore_error(error: &RestoreError) -> CommandError {
     let mut result = CommandError::new(error_chain(error));
     if error.is_refusal() {
         result.exit = Exit::No;
+        return result;
     }
-    result
+    let first = server_error(error).hint.map_or_else(String::new, |hint| format!("{hint}; then "));
+    result.hint(format!("{first}run it again to go on; see `ichor cni status`"))
 }
 
 fn account(plan: &RestorePlan) -> String {
@@ -77,12 +96,14 @@ fn account(plan: &RestorePlan) -> String {
     for record in &plan.own {
         text.push_str(&format!("  {} is backed up, then deleted\n", record.about));
     }
+    if !plan.versions.is_empty() {
+        text.push_str(&format!("  {}\n", plan.versions));
+    }
     if !plan.changed.is_empty() {
         text.push_str("Changed since the takeover, and left as it is:\n");
         for object in &plan.changed {
             text.push_str(&format!("  {object}\n"));
         }
-        text.push_str(&format!("To restore all the same, give --digest={}\n", plan.digest));
     }
     text
 }

@@ -1,9 +1,13 @@
 //! `ichor cni run`: the takeover that a digest names; what the Job runs.
 
 use std::fs;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
+use takeover::job::TALOS_API_SERVER;
+use takeover::plan::KubePrism;
 
 use super::shared::{ConsentFlags, PlanFlags, account, no, run_error};
 use crate::commands::Context;
@@ -16,6 +20,8 @@ use crate::ui::LogFormat;
 const TERMINATION_LOG: &str = "/dev/termination-log";
 /// Bytes that a kubelet reads of them.
 const MESSAGE_LIMIT: usize = 4096;
+/// How long KubePrism may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 #[command(after_help = concat!(
@@ -28,7 +34,7 @@ const MESSAGE_LIMIT: usize = 4096;
     "  2  refused, or consent is missing; nothing was written but the lock"
 ))]
 pub(crate) struct Arguments {
-    /// The digest of the plan that was consented to
+    /// The digest of the plan that was consented to; --accept-cilium-diff=DIGEST is the same
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
     /// Take over: what every Job of an adopted cluster says until the hand-over is complete
@@ -80,13 +86,49 @@ fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, Co
             "both name the plan that was consented to: give one of them",
         ));
     }
-    // The digest is the consent to everything that the plan told.
-    if arguments.digest.is_some() {
+    // The digest is the consent to everything that the plan told, whichever flag names it.
+    let digest = arguments.digest.or_else(|| named.map(str::to_owned));
+    if digest.is_some() {
         consent.accept_cilium_diff.get_or_insert_default();
     }
-    let work = arguments.plan.work(context)?;
-    let (result, _) = arguments.plan.carry_out(&work, &consent, arguments.digest, context)?;
+    let mut plan = arguments.plan;
+    plan.kube_prism = kube_prism(context.environment);
+    let work = plan.work(context)?;
+    let (result, _) = plan.carry_out(&work, &consent, digest, context)?;
     result.as_ref().map(account).map_err(run_error)
+}
+
+/// Whether KubePrism answers on this node, when this is a pod of the cluster: the Job's has the
+/// node's network. What talks to the API server through it need not ask.
+fn kube_prism(environment: &Environment) -> KubePrism {
+    let Some(host) = environment.text("KUBERNETES_SERVICE_HOST") else {
+        return KubePrism::NotAsked;
+    };
+    if environment.variable("KUBECONFIG").is_some() {
+        return KubePrism::NotAsked;
+    }
+    let (name, port) = TALOS_API_SERVER;
+    let served = environment.text("KUBERNETES_SERVICE_PORT").and_then(|port| port.parse().ok());
+    if host == name && served == Some(port) {
+        return KubePrism::Answers;
+    }
+    listens(name, port)
+}
+
+/// Whether something takes connections there.
+fn listens(host: &str, port: u16) -> KubePrism {
+    let addresses = match (host, port).to_socket_addrs() {
+        Ok(addresses) => addresses,
+        Err(error) => return KubePrism::Silent { why: error.to_string() },
+    };
+    let mut why = "it has no address".to_owned();
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(_) => return KubePrism::Answers,
+            Err(error) => why = error.to_string(),
+        }
+    }
+    KubePrism::Silent { why }
 }
 
 /// Where the termination message goes; none when nobody asks for one.
@@ -123,6 +165,15 @@ fn message(outcome: &Result<String, CommandError>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kube_prism_is_asked_on_a_node() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listens("127.0.0.1", port), KubePrism::Answers);
+        drop(listener);
+        assert!(matches!(listens("127.0.0.1", port), KubePrism::Silent { .. }));
+    }
 
     #[test]
     fn one_line_that_a_kubelet_reads_whole() {

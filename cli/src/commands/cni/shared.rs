@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,19 @@ use goyaml::{Limits, Map};
 use helm_rs::action::Session;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
-use takeover::plan::{Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text};
+use takeover::access::Purpose;
+use takeover::plan::{
+    DryRuns, KubePrism, Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text,
+};
 use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
+use super::file;
+use super::trouble::{reading_error, server_error};
 use crate::cache;
 use crate::commands::Context;
-use crate::commands::release::write::{Heard, run as run_session};
+use crate::commands::release::write::{Heard, Host, run as run_session};
 use crate::connection::ClusterFlags;
+use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -26,13 +33,6 @@ use crate::output::Output;
 const MAX_ARCHIVE: u64 = 100 * 1024 * 1024;
 /// Bytes that a values file may have.
 const MAX_VALUES: usize = 16 * 1024 * 1024;
-
-/// Exit codes, for `--help`.
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0  done, or nothing to do
-  1  it failed; run it again to go on
-  2  the answer is no: refused, or consent is missing; nothing was written";
 
 /// What decides on a plan.
 #[derive(Debug, Default, Args)]
@@ -49,12 +49,16 @@ pub(crate) struct PlanFlags {
     /// Whose rights are checked.
     #[arg(skip)]
     pub(crate) who_writes: WhoWrites,
+    /// What is known of KubePrism on this node.
+    #[arg(skip)]
+    pub(crate) kube_prism: KubePrism,
     #[command(flatten)]
-    cluster: ClusterFlags,
+    pub(crate) cluster: ClusterFlags,
 }
 
 /// What a takeover may do.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Consent")]
 pub(crate) struct ConsentFlags {
     /// Accept what the gate found: the digest of the plan that was shown
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -87,23 +91,70 @@ pub(crate) struct Work {
     values: Option<Map>,
     /// Values that the plan recovered, so that they are not searched again.
     recovered: OnceCell<Map>,
+    /// What the server answered to the first plan, for the one under the lock.
+    dry_runs: DryRuns,
+    /// The connection, which one command makes once.
+    host: OnceCell<Host>,
     entropy: [u8; 32],
     holder: String,
 }
 
 impl Work {
-    /// The name of this run in the lock.
-    pub(crate) fn holder(&self) -> &str {
-        &self.holder
-    }
-
     /// The operator's values; none when there are none.
     pub(crate) fn values(&self) -> Option<&Map> {
         self.values.as_ref()
     }
 }
 
+/// The flags of the cluster as commands on its Cilium have them: the kubeconfig matters, and there
+/// is no release's namespace to choose.
+pub(crate) fn of_cluster(command: clap::Command) -> clap::Command {
+    command.mut_args(|flag| match flag.get_id().as_str() {
+        "kubeconfig" => flag
+            .help("Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]")
+            .hide_short_help(false),
+        "kube_context" => {
+            flag.help("Context in the kubeconfig [default: its current one]").hide_short_help(false)
+        }
+        "namespace" => flag.hide(true).value_parser(no_namespace),
+        _ => flag,
+    })
+}
+
+fn no_namespace(_: &str) -> Result<String, String> {
+    Err("Cilium is looked for in kube-system, and ichor's records are in ichor-system".to_owned())
+}
+
+/// What a run is called in the lock: another name each time, also of one process after the other.
+pub(crate) fn holder(environment: &Environment) -> Result<String, CommandError> {
+    let run = u32::from_be_bytes(random()?);
+    let host = environment.text("HOSTNAME").unwrap_or("ichor");
+    Ok(format!("{host}-{}-{run:08x}", std::process::id()))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], CommandError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
+    Ok(bytes)
+}
+
+/// Runs something on the cluster that renders nothing.
+pub(crate) fn session<T>(
+    cluster: &ClusterFlags,
+    context: &mut Context<'_>,
+    action: impl AsyncFnOnce(&Session<'_>) -> T,
+) -> Result<T, CommandError> {
+    let engine = Engine::new(EngineOptions::default());
+    run_session(cluster, context, &engine, action).map(|(result, _)| result)
+}
+
 impl PlanFlags {
+    /// A plan of a cluster, with nothing else decided.
+    pub(crate) fn of(cluster: ClusterFlags) -> Self {
+        Self { cluster, ..Self::default() }
+    }
+
     /// Runs something on the cluster.
     pub(crate) fn session<T>(
         &self,
@@ -111,7 +162,23 @@ impl PlanFlags {
         context: &mut Context<'_>,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<T, CommandError> {
-        run_session(&self.cluster, context, &work.engine, action).map(|(result, _)| result)
+        self.heard(work, context, action).map(|(result, _)| result)
+    }
+
+    /// The same, with what was told meanwhile.
+    fn heard<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<(T, Heard), CommandError> {
+        let host = if let Some(host) = work.host.get() {
+            host
+        } else {
+            let host = Host::open(&self.cluster, context)?;
+            work.host.get_or_init(|| host)
+        };
+        host.run(context, &work.engine, action)
     }
 
     /// A takeover that was begun and is not complete.
@@ -123,7 +190,33 @@ impl PlanFlags {
         let found = self.session(work, context, async |session| {
             left_over(&*session.cluster, session.clock).await
         })?;
-        found.map_err(|error| CommandError::new(error_chain(&error)))
+        found.map_err(|error| {
+            let mut told = reading_error(&error, self.purpose(), &self.cluster, context);
+            if error.is_refusal() {
+                told.exit = Exit::No;
+            }
+            told
+        })
+    }
+
+    /// Files of these flags, each with its flag.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        [
+            ("--cilium-values", &self.cilium_values),
+            ("--save-recovered-values", &self.save_recovered_values),
+        ]
+        .into_iter()
+        .filter_map(|(flag, file)| Some((flag, Path::new(file.as_deref()?))))
+    }
+
+    /// Whether what is to be written can be.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(crate) fn check_files(&self) -> Result<(), CommandError> {
+        let Some(path) = self.save_recovered_values.as_deref() else { return Ok(()) };
+        file::check(Path::new(path))
+            .map_err(|why| CommandError::new(format_args!("--save-recovered-values {path}: {why}")))
     }
 
     /// Finds chart and values.
@@ -136,16 +229,18 @@ impl PlanFlags {
         let limits = helm_rs::chart::Limits::default();
         let pinned = Pinned::load(&pin, &archive.bytes, &limits, &mut warnings)
             .map_err(|error| fail(&error))?;
-        let mut entropy = [0; 32];
-        getrandom::fill(&mut entropy)
-            .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
-        // Another name for every run, also of one process after the other.
-        let [a, b, c, d, ..] = entropy;
-        let run = u32::from_be_bytes([a, b, c, d]);
-        let host = context.environment.text("HOSTNAME").unwrap_or("ichor");
-        let holder = format!("{host}-{}-{run:08x}", std::process::id());
         let engine = Engine::new(EngineOptions::default());
-        Ok(Work { engine, pinned, values, recovered: OnceCell::new(), entropy, holder })
+        let (entropy, holder) = (random()?, holder(context.environment)?);
+        Ok(Work {
+            engine,
+            pinned,
+            values,
+            recovered: OnceCell::new(),
+            dry_runs: DryRuns::default(),
+            host: OnceCell::new(),
+            entropy,
+            holder,
+        })
     }
 
     fn values(&self) -> Result<Option<Map>, CommandError> {
@@ -161,6 +256,21 @@ impl PlanFlags {
             .map_err(|error| fail(error_chain(&error)))
     }
 
+    const fn purpose(&self) -> Purpose {
+        Purpose::Plan { values_given: self.cilium_values.is_some() }
+    }
+
+    /// A plan's error as the command's: rights that are missing for reading are a refusal.
+    fn plan_error(&self, error: &PlanError, context: &mut Context<'_>) -> CommandError {
+        if matches!(error, PlanError::Rights(_)) {
+            return no(
+                error_chain(error),
+                "have the rules granted, or name another identity (--kubeconfig, --context)",
+            );
+        }
+        reading_error(error, self.purpose(), &self.cluster, context)
+    }
+
     fn request<'a>(&self, work: &'a Work, session: &Session<'a>) -> Request<'a> {
         Request {
             cluster: Arc::clone(&session.cluster),
@@ -171,6 +281,8 @@ impl PlanFlags {
             cni_unmanaged: self.cni_unmanaged,
             who_writes: self.who_writes.clone(),
             entropy: work.entropy,
+            kube_prism: self.kube_prism.clone(),
+            dry_runs: Some(&work.dry_runs),
         }
     }
 
@@ -180,10 +292,9 @@ impl PlanFlags {
         work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Prepared, CommandError> {
-        let (result, _) = run_session(&self.cluster, context, &work.engine, async |session| {
-            prepare(&self.request(work, session)).await
-        })?;
-        let prepared = result.map_err(|error| plan_error(&error))?;
+        let result = self
+            .session(work, context, async |session| prepare(&self.request(work, session)).await)?;
+        let prepared = result.map_err(|error| self.plan_error(&error, context))?;
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
             // A second plan has them from the first.
@@ -207,7 +318,7 @@ impl PlanFlags {
         };
         let text = goyaml::to_yaml(&goyaml::Value::Map(values.clone()))
             .map_err(|error| fail(error.to_string()))?;
-        fs::write(path, text).map_err(|error| fail(helm_rs::gotext::io_text(&error)))
+        file::write(Path::new(path), text.as_bytes()).map_err(fail)
     }
 
     /// Carries a plan out.
@@ -219,7 +330,7 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        run_session(&self.cluster, context, &work.engine, async |session| {
+        self.heard(work, context, async |session| {
             let run = Run {
                 request: self.request(work, session),
                 digest,
@@ -261,23 +372,18 @@ pub(crate) fn no(message: impl std::fmt::Display, hint: impl Into<String>) -> Co
     error
 }
 
-/// A plan's error as the command's: rights that are missing for reading are a refusal.
-fn plan_error(error: &PlanError) -> CommandError {
-    let mut result = CommandError::new(error_chain(error));
-    if matches!(error, PlanError::Rights(_)) {
-        result.exit = Exit::No;
-    }
-    result
-}
-
 /// A takeover's error as the command's.
 pub(crate) fn run_error(error: &RunError) -> CommandError {
-    let mut result = CommandError::new(error_chain(error));
+    let told = server_error(error);
     if error.is_refusal() {
+        let mut result = CommandError::new(error_chain(error));
         result.exit = Exit::No;
         return result.hint("nothing was written; see `ichor cni plan`");
     }
-    result.hint("run it again to go on where it stopped")
+    // Where the server is the reason, that comes first.
+    let first = told.hint.map_or_else(String::new, |hint| format!("{hint}; then "));
+    CommandError::new(error_chain(error))
+        .hint(format!("{first}run it again to go on where it stopped; see `ichor cni status`"))
 }
 
 /// What was done, for people.

@@ -1,88 +1,222 @@
-//! `ichor cni status`: whose the running Cilium is.
+//! `ichor cni status`: whose the running Cilium is, and where a takeover stands.
 
 use clap::Args;
-use helm_rs::error_chain;
-use takeover::plan::Outcome;
-use takeover::run::status::{Status, status};
+use goyaml::{Limits, Value};
+use serde_json::json;
+use takeover::access::Purpose;
+use takeover::plan::{Figures, Plan};
+use takeover::run::status::{RecordState, State, Status, status};
 
-use super::shared::{EXIT_CODES, PlanFlags};
+use super::shared::{PlanFlags, session};
+use super::trouble::reading_error;
 use crate::commands::Context;
+use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::output::{Output, write_structured};
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = concat!(
+    "Writes nothing. It looks at records, lock, stored plan, backups (each against its own digest),\n",
+    "ownership and the objects themselves. States:\n",
+    "  notBegun      Cilium is not ichor's; whether a takeover would be refused is told\n",
+    "  begun         a takeover stopped in the middle; what to run is told\n",
+    "  done          taken over, and nothing is missing\n",
+    "  incomplete    taken over, but an object, its ownership, a record or a backup is missing\n",
+    "  restoreBegun  a restore stopped in the middle\n",
+    "  restored      it was taken over, and given back\n\n",
+    "Exit codes:\n",
+    "  0  notBegun (and it could be), done, restored, with nothing missing\n",
+    "  1  it cannot be told: no answer, or one that does not read\n",
+    "  2  the answer is no: begun, restoreBegun, incomplete; a takeover is refused now; a right to\n",
+    "     look is missing"
+))]
 pub(crate) struct Arguments {
+    /// Form of the result
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
+    output: Output,
     #[command(flatten)]
-    plan: PlanFlags,
+    cluster: ClusterFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let work = arguments.plan.work(context)?;
-    let prepared = arguments.plan.plan(&work, context)?;
-    let plan = &prepared.plan;
-    let found = &plan.found;
-    let mut text = format!("cni: {} {}\n", found.cni, found.version);
-    text.push_str(&format!("comes from: {}\n", found.provenance));
-    let figures = plan.figures();
-    text.push_str(match plan.outcome {
-        Outcome::Nothing => "state: ichor's, nothing to take over\n",
-        Outcome::Resume => "state: a takeover was begun and is not complete: run it again\n",
-        Outcome::Refused => "state: not ichor's, and a takeover is refused now\n",
-        Outcome::Install => "state: there is no CNI, Cilium can be installed\n",
-        Outcome::TakeOver | Outcome::Upgrade => "state: not ichor's, can be taken over\n",
+pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    let Arguments { output, cluster } = arguments;
+    let found =
+        session(&cluster, context, async |session| status(&*session.cluster, session.clock).await)?;
+    let status =
+        found.map_err(|error| reading_error(&error, Purpose::Status, &cluster, context))?;
+    // Where a takeover stands is told even when nothing can be planned.
+    let flags = PlanFlags::of(cluster);
+    let plan = flags.work(context).and_then(|work| flags.plan(&work, context));
+    let plan = plan.map(|prepared| prepared.plan);
+    let data = data(&status, &plan)?;
+    write_structured(context.ui, output, &data, account(&status, &plan).as_bytes())?;
+    let refused = plan.as_ref().is_ok_and(Plan::is_refused) && status.state == State::NotBegun;
+    if !status.is_whole() || refused {
+        return Ok(Exit::No);
+    }
+    // Whose Cilium it is was not seen: that is no answer.
+    plan.map(|_| Exit::Done)
+}
+
+/// The status as data, with what was found on the cluster.
+fn data(status: &Status, plan: &Result<Plan, CommandError>) -> Result<Value, CommandError> {
+    let mut data = serde_json::to_value(status).map_err(CommandError::new)?;
+    match plan {
+        Ok(plan) => {
+            data["found"] = serde_json::to_value(&plan.found).map_err(CommandError::new)?;
+            data["refusals"] = serde_json::to_value(&plan.refusals).map_err(CommandError::new)?;
+            if !plan.digest.is_empty() {
+                let Figures { differences, residue, creations, .. } = plan.figures();
+                data["againstTheChart"] = json!({
+                    "differences": differences, "residue": residue, "creations": creations,
+                });
+            }
+        }
+        Err(error) => data["notFound"] = why(error).into(),
+    }
+    goyaml::json::from_json(data.to_string().as_bytes(), &Limits::default())
+        .map_err(CommandError::new)
+}
+
+fn why(error: &CommandError) -> String {
+    String::from_utf8_lossy(error.message.as_deref().unwrap_or_default()).into_owned()
+}
+
+/// The status for people: state and what to do first, then what that rests on.
+fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
+    let mut lines = Vec::new();
+    let mut line = |label: &str, text: String| lines.push(format!("{label}: {text}\n"));
+    if let Ok(plan) = plan {
+        line("cni", format!("{} {}", plan.found.cni, plan.found.version).trim().to_owned());
+        line("comes from", plan.found.provenance.clone());
+    }
+    line("state", state(status, plan.as_ref().ok()));
+    for problem in &status.problems {
+        line("missing", problem.clone());
+    }
+    for next in &status.next {
+        line("next", next.clone());
+    }
+    match plan {
+        Ok(plan) => {
+            for refusal in &plan.refusals {
+                line(&refusal.reason, refusal.message.clone());
+            }
+            let figures = plan.figures();
+            if !plan.digest.is_empty() {
+                line(
+                    "against the chart",
+                    format!(
+                        "{} difference(s), {} residue, {} to create",
+                        figures.differences, figures.residue, figures.creations
+                    ),
+                );
+            }
+        }
+        Err(error) => line("not seen", format!("what runs, since {}", why(error))),
+    }
+    let facts = &status.facts;
+    if let Some(digest) = &facts.digest {
+        line("takeover", format!("by plan {digest}"));
+    }
+    if let Some(own) = &facts.own {
+        line("record", format!("ichor's, revision {}, {}", own.revision, own.status));
+    }
+    for record in &facts.records {
+        let state = match record.state {
+            RecordState::There => "still there",
+            RecordState::Gone => "deleted",
+            RecordState::Back => "put back",
+            RecordState::Another => "there again, as another object",
+            RecordState::Unknown => "not to be seen by this identity",
+        };
+        let backup = match record.backup.as_str() {
+            "" => "in no backup".to_owned(),
+            backup => format!("in backup {backup}"),
+        };
+        line("foreign record", format!("{}, {state}, {backup}", record.record));
+    }
+    for backup in &facts.backups {
+        let whose = if backup.own { " (of ichor's)" } else { "" };
+        line(
+            "backup",
+            format!(
+                "Secret ichor-system/{}, {} of {} record(s) whole{whose}",
+                backup.name, backup.whole, backup.records
+            ),
+        );
+    }
+    if let Some(lock) = &facts.lock {
+        let stale = if lock.stale { ", and not since: the next run takes it" } else { "" };
+        line("lock", format!("held by {}, renewed at {}{stale}", lock.holder, lock.renewed));
+    }
+    helm(&mut line, status);
+    for left in &facts.left {
+        line("not looked at", left.clone());
+    }
+    for unread in &facts.unread {
+        line("not seen", format!("{unread}, which this identity may not read"));
+    }
+    lines.concat()
+}
+
+/// What real Helm sees.
+fn helm(line: &mut impl FnMut(&str, String), status: &Status) {
+    let facts = &status.facts;
+    for release in &facts.releases {
+        let driver = if release.kind == "ConfigMap" { " (HELM_DRIVER=configmap)" } else { "" };
+        line(
+            "helm sees",
+            format!(
+                "release {} in namespace {}, revision {}, {}{driver}",
+                release.name, release.namespace, release.revision, release.status
+            ),
+        );
+    }
+    let is_taken_over = matches!(status.state, State::Done | State::Incomplete);
+    if is_taken_over && facts.unread.is_empty() && !facts.helm_agrees() {
+        line("helm does not agree", "not exactly one deployed release, ichor's".to_owned());
+    }
+}
+
+fn state(status: &Status, plan: Option<&Plan>) -> String {
+    let running = status.facts.lock.as_ref().filter(|_| status.running).map(|lock| {
+        // A run that was killed has not released it.
+        let age = lock.age.unwrap_or_default();
+        format!("; a run may be at work: {} renewed the lock {age} s ago", lock.holder)
     });
-    if !plan.digest.is_empty() {
-        text.push_str(&format!(
-            "against the chart: {} difference(s), {} residue, {} to create\n",
-            figures.differences, figures.residue, figures.creations
-        ));
-    }
-    let after =
-        arguments.plan.session(&work, context, async |session| status(&*session.cluster).await)?;
-    text.push_str(&account(&after.map_err(|error| CommandError::new(error_chain(&error)))?));
-    for refusal in &plan.refusals {
-        text.push_str(&format!("{}: {}\n", refusal.reason, refusal.message));
-    }
-    context.ui.result(text)?;
-    Ok(if plan.is_refused() { Exit::No } else { Exit::Done })
+    let text = match status.state {
+        State::NotBegun => match plan {
+            Some(plan) if plan.is_refused() => {
+                "not begun: Cilium is not ichor's, and a takeover is refused now".to_owned()
+            }
+            Some(plan) => format!("not begun: {}", not_begun(plan)),
+            None => "not begun".to_owned(),
+        },
+        State::Begun => format!(
+            "begun and not complete: stopped at step {}; {}",
+            status.step.unwrap_or_default(),
+            status.stopped
+        ),
+        State::Done => "taken over, and nothing is missing".to_owned(),
+        State::Incomplete => "taken over, but something is missing".to_owned(),
+        State::RestoreBegun => {
+            format!("a restore was begun and is not complete: {}", status.stopped)
+        }
+        State::Restored => "restored: it was taken over, and given back".to_owned(),
+    };
+    text + &running.unwrap_or_default()
 }
 
-/// What a takeover did, what is left, and what real Helm sees.
-fn account(status: &Status) -> String {
-    let mut text = String::new();
-    let Some(digest) = &status.digest else { return text };
-    text.push_str(&format!("takeover: by plan {digest}\n"));
-    for (name, whole, all) in &status.backups {
-        text.push_str(&format!(
-            "backup: Secret ichor-system/{name}, {whole} of {all} records whole\n"
-        ));
+fn not_begun(plan: &Plan) -> &'static str {
+    use takeover::plan::Outcome;
+    match plan.outcome {
+        Outcome::Nothing => "there is nothing to take over",
+        Outcome::Install => "there is no CNI, and Cilium can be installed",
+        Outcome::Refused => "a takeover is refused now",
+        Outcome::TakeOver | Outcome::Upgrade | Outcome::Resume => {
+            "Cilium is not ichor's, and can be taken over"
+        }
     }
-    for record in &status.records {
-        text.push_str(&format!("left to do: {record} is still there\n"));
-    }
-    if let Some((holder, renewed)) = &status.lock {
-        text.push_str(&format!("lock: held by {holder}, renewed at {renewed}\n"));
-    }
-    for release in &status.releases {
-        text.push_str(&format!(
-            "helm sees: release {} in namespace {}, revision {}, {}{}\n",
-            release.name,
-            release.namespace,
-            release.revision,
-            release.status,
-            if release.kind == "ConfigMap" { " (HELM_DRIVER=configmap)" } else { "" }
-        ));
-    }
-    for unread in &status.unread {
-        text.push_str(&format!("not seen: {unread}, which may not be listed\n"));
-    }
-    if status.unread.is_empty() {
-        text.push_str(if status.helm_agrees() {
-            "helm agrees: one deployed release, ichor's\n"
-        } else {
-            "helm does not agree: not exactly one deployed release, ichor's\n"
-        });
-    }
-    text
 }

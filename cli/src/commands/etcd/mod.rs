@@ -1,5 +1,6 @@
 //! `ichor etcd`: what an etcd snapshot holds.
 
+mod flags;
 mod get;
 mod ls;
 mod shared;
@@ -12,6 +13,7 @@ use helm_rs::error_chain;
 use super::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+pub(crate) use flags::EtcdFlags;
 
 /// Bytes of an encryption configuration that are read.
 const CONFIG_LIMIT: u64 = 1 << 20;

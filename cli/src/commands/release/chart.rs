@@ -1,7 +1,6 @@
 //! `ichor release chart`: the chart in a record, written back.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,6 +11,7 @@ use super::stored;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::file::{self, Existing};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         ));
     }
     let path = if arguments.archive {
-        write_archive(&chart, &arguments.to)?
+        write_archive(&chart, &found.place(), &arguments.to)?
     } else {
         write_folder(&chart, &arguments.to)?
     };
@@ -60,19 +60,20 @@ fn failed(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new(format_args!("{}: {error}", path.display()))
 }
 
-fn write_archive(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandError> {
+/// `place` is where the record is.
+fn write_archive(chart: &UnpackedChart, place: &str, to: &Path) -> Result<PathBuf, CommandError> {
     let name = format!("{}-{}.tgz", chart.name, chart.version);
     // The version is free text in a record.
     if name.contains(['/', '\\']) || name.chars().any(char::is_control) {
         return Err(CommandError::new(format_args!(
-            "the chart's version {:?} cannot be part of a file's name",
+            "{place}: the chart's version {:?} cannot be part of a file's name",
             chart.version
         )));
     }
     let path = to.join(name);
     let bytes = helm_rs::chart::pack(&chart.name, &chart.files).map_err(CommandError::new)?;
     fs::create_dir_all(to).map_err(|error| failed(to, &error))?;
-    write_new(&path, &bytes)?;
+    file::write(&path, &bytes, Existing::Keep).map_err(|error| failed(&path, &error))?;
     Ok(path)
 }
 
@@ -84,7 +85,7 @@ fn write_folder(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandErro
         return Err(taken());
     }
     // Removed again, with what is in it, unless all of it was written.
-    let mut half = temporary(0o777).tempdir_in(to).map_err(|error| failed(to, &error))?;
+    let mut half = file::temporary(0o777).tempdir_in(to).map_err(|error| failed(to, &error))?;
     for file in &chart.files {
         // Names were checked to stay within the chart.
         let (path, named) = (half.path().join(&file.name), folder.join(&file.name));
@@ -99,27 +100,6 @@ fn write_folder(chart: &UnpackedChart, to: &Path) -> Result<PathBuf, CommandErro
     Ok(folder)
 }
 
-/// A file or folder under a name of its own until it is whole, with the rights of a usual one.
-fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".ichor-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = mode;
-    builder
-}
-
-/// Writes a file that is not there yet: all of it, or nothing.
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut half = temporary(0o666).tempfile_in(folder).map_err(|error| failed(path, &error))?;
-    half.as_file_mut().write_all(bytes).map_err(|error| failed(path, &error))?;
-    half.persist_noclobber(path).map_err(|error| failed(path, &error.error))?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -127,7 +107,7 @@ mod tests {
     use helm_rs::chart::File;
     use helm_rs::release::UnpackedChart;
 
-    use super::{write_archive, write_folder, write_new};
+    use super::{write_archive, write_folder};
 
     fn chart(files: &[&str]) -> UnpackedChart {
         let file = |name: &&str| File { name: (*name).to_owned(), data: b"x".to_vec().into() };
@@ -151,9 +131,6 @@ mod tests {
         let long = "d/".repeat(3000) + "x";
         assert!(write_folder(&chart(&["a", &long]), to.path()).is_err());
         assert_eq!(names(to.path()), [""; 0]);
-        assert!(write_new(&to.path().join("missing/a"), b"x").is_err());
-        assert!(write_new(&to.path().join("n".repeat(300)), b"x").is_err());
-        assert_eq!(names(to.path()), [""; 0]);
     }
 
     #[test]
@@ -162,7 +139,7 @@ mod tests {
         fs::create_dir(to.path().join("web")).unwrap();
         fs::write(to.path().join("web-1.0.0.tgz"), "old").unwrap();
         assert!(write_folder(&chart(&["a"]), to.path()).is_err());
-        assert!(write_archive(&chart(&["Chart.yaml"]), to.path()).is_err());
+        assert!(write_archive(&chart(&["Chart.yaml"]), "dump", to.path()).is_err());
         assert_eq!(names(&to.path().join("web")), [""; 0]);
         assert_eq!(fs::read(to.path().join("web-1.0.0.tgz")).unwrap(), b"old");
         assert_eq!(names(to.path()).len(), 2);

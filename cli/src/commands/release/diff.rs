@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -184,7 +185,7 @@ impl Arguments {
         let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(error));
         let record = old.record()?;
         let mut warnings = Vec::new();
-        let stored_secrets = Sensitive::of_record(&record);
+        let stored_secrets = OnceCell::new();
         let mut values = std::mem::take(&mut self.values).merge(context.environment)?;
         if !self.reset_values {
             // As `--reuse-values`: what is given wins.
@@ -218,7 +219,11 @@ impl Arguments {
         let show_secrets = self.show_secrets;
         // Errors and warnings may quote values.
         let scrub = |text: String| {
-            if show_secrets { text } else { stored_secrets.scrub(&given_secrets.scrub(&text)) }
+            if show_secrets {
+                return text;
+            }
+            let stored = stored_secrets.get_or_init(|| Sensitive::of_record(&record));
+            stored.scrub(&given_secrets.scrub(&text))
         };
         let mut first = self.render.host(context.environment)?;
         let mut second = self.render.other_host(context.environment)?;

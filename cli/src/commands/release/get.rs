@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use clap::Args;
 use helm_rs::release::{FieldError, Record, redact};
 
-use super::source::SourceFlags;
+use super::source::{Chosen, SourceFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
+/// One record of a release, for commands that can hide its credentials.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct OneRecord {
     /// The release's name
     release: String,
     /// Revision to print; the last one when not given
@@ -19,9 +20,16 @@ pub(crate) struct Arguments {
     revision: i64,
     /// Print credentials as they are
     #[arg(long)]
-    show_secrets: bool,
+    pub(super) show_secrets: bool,
     #[command(flatten)]
     source: SourceFlags,
+}
+
+impl OneRecord {
+    /// The record.
+    pub(super) fn find(&self, context: &mut Context<'_>) -> Result<Chosen, CommandError> {
+        self.source.record(&self.release, self.revision, context)
+    }
 }
 
 /// The part of a record to print.
@@ -34,10 +42,10 @@ pub(super) enum Part {
 
 pub(super) fn run(
     part: Part,
-    arguments: &Arguments,
+    arguments: &OneRecord,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let chosen = arguments.find(context)?;
     let text =
         text(part, &chosen.record, arguments.show_secrets).map_err(|error| chosen.error(&error))?;
     context.ui.result(text)?;

@@ -30,8 +30,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let mut revisions =
+    let reading =
         arguments.source.revisions(&arguments.release, arguments.show_secrets, context)?;
+    let namespace = reading.made.first().map(|listed| listed.namespace.clone());
+    let complete = reading.check_all(&arguments.release, &namespace.unwrap_or_default());
+    let mut revisions = reading.made;
     revisions.sort_by_key(|listed| listed.summary.revision);
     let keep = usize::try_from(arguments.max).unwrap_or(0).min(revisions.len());
     let revisions = revisions.split_off(revisions.len() - keep);
@@ -46,7 +49,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         Output::Yaml => yaml(&revisions).map_err(CommandError::new)?,
     };
     context.ui.result(text)?;
-    Ok(Exit::Done)
+    // What could be read is printed, and is not all.
+    complete.map(|()| Exit::Done)
 }
 
 fn row(listed: &Listed) -> Vec<String> {

@@ -51,7 +51,7 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.write.check()?;
+    arguments.write.check(context.environment)?;
     if arguments.names.is_empty() {
         return Err(CommandError::new(
             "\"ichor release install\" requires at least 1 argument\n\n\
@@ -76,7 +76,7 @@ pub(super) fn install_chart(
 ) -> Result<Exit, CommandError> {
     let fail = |error| prefixed(prefix, error);
     let values = std::mem::take(&mut flags.values).merge(context.environment).map_err(fail)?;
-    let mut chart = flags.chart(chart, true, context).map_err(fail)?;
+    let chart = flags.chart(chart, true, context).map_err(fail)?;
     let options = InstallOptions {
         release: flags.options(name, context.environment).map_err(fail)?,
         create_namespace: flags.create_namespace,
@@ -87,7 +87,7 @@ pub(super) fn install_chart(
     let engine = flags.render.engine();
     let mut warnings = Vec::new();
     let (result, heard) = run_session(&flags.cluster, context, &engine, async |session| {
-        install(session, &mut chart, &values, &options, &mut host, &mut warnings).await
+        install(session, chart, &values, &options, &mut host, &mut warnings).await
     })
     .map_err(fail)?;
     print_warnings(context.ui, &warnings);

@@ -113,7 +113,9 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         pattern => Some(super::selector::Filter::parse(pattern).map_err(CommandError::new)?),
     };
     let reading = arguments.source.list(context)?;
-    let complete = reading.check_inputs();
+    // Helm passes over records of a cluster that it cannot read.
+    let complete =
+        if arguments.source.is_live() { reading.check_inputs() } else { reading.check_whole() };
     let mut releases = reading.made;
     releases
         .retain(|listed| filter.as_ref().is_none_or(|filter| filter.matches(&listed.summary.name)));
@@ -124,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     releases.retain(|listed| states.contains(&listed.summary.info.status()));
     releases.retain(|listed| selector.matches(&listed.labels));
     sort(&mut releases, arguments.date, arguments.reverse);
+    releases.dedup_by(|a, b| a.is_same(b));
     let limit = match usize::try_from(arguments.max) {
         Ok(0) | Err(_) => usize::MAX,
         Ok(limit) => limit,

@@ -76,13 +76,13 @@ pub(crate) enum Command {
     Values(values::Arguments),
     /// Print a release's manifest, as `helm get manifest`
     #[command(after_help = with_inputs!(@hiding))]
-    Manifest(get::Arguments),
+    Manifest(get::OneRecord),
     /// Print a release's hooks, as `helm get hooks`
     #[command(after_help = with_inputs!(@hiding))]
-    Hooks(get::Arguments),
+    Hooks(get::OneRecord),
     /// Print a release's notes, as `helm get notes`
     #[command(after_help = with_inputs!(@hiding))]
-    Notes(get::Arguments),
+    Notes(get::OneRecord),
     /// Install a chart on the cluster, as `helm install`
     #[cfg(feature = "network")]
     Install(Box<install::Arguments>),

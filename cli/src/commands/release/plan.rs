@@ -4,11 +4,11 @@ use clap::{Args, Subcommand};
 use goyaml::{Map, Value};
 use helm_rs::action::install::InstallOptions;
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, PlannedObject, plan};
-use helm_rs::action::rights::{Right, roles};
+use helm_rs::action::rights::{Right, manifest};
 use helm_rs::action::upgrade::UpgradeOptions;
 
 use super::table::table;
-use super::upgrade::UpgradeFlags;
+use super::upgrade::{UpgradeFlags, installs};
 use super::write::{WriteFlags, action_error, run as run_session};
 use crate::commands::Context;
 use crate::commands::chart::options::print_warnings;
@@ -66,6 +66,9 @@ pub(crate) struct UpgradeArguments {
     /// Print the RBAC rules that the action needs, as roles ready to apply
     #[arg(long)]
     rights: bool,
+    /// Plan the installation if there is no such release
+    #[arg(short, long)]
+    install: bool,
     #[command(flatten)]
     modes: UpgradeFlags,
     #[command(flatten)]
@@ -76,26 +79,46 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
     match command {
         Command::Install(arguments) => {
             let mut arguments = *arguments;
-            let options = PlanOptions::Install(InstallOptions {
-                release: arguments.write.options(&arguments.release, context.environment)?,
-                create_namespace: arguments.write.create_namespace,
-                skip_crds: arguments.write.skip_crds,
-                replace: arguments.replace,
-            });
+            let options =
+                installation(&arguments.release, arguments.replace, &arguments.write, context)?;
             let (release, chart) = (arguments.release.clone(), arguments.chart.clone());
             make(&options, &release, &chart, arguments.rights, &mut arguments.write, context)
         }
         Command::Upgrade(arguments) => {
             let mut arguments = *arguments;
-            let options = PlanOptions::Upgrade(UpgradeOptions {
-                release: arguments.write.options(&arguments.release, context.environment)?,
-                values: arguments.modes.mode(),
-                max_history: arguments.modes.max_history(context),
-            });
+            let replace = if arguments.install {
+                installs(&arguments.release, &arguments.write, context)?
+            } else {
+                None
+            };
+            let options = match replace {
+                Some(replace) => {
+                    installation(&arguments.release, replace, &arguments.write, context)?
+                }
+                None => PlanOptions::Upgrade(UpgradeOptions {
+                    release: arguments.write.options(&arguments.release, context.environment)?,
+                    values: arguments.modes.mode(),
+                    max_history: arguments.modes.max_history(context),
+                }),
+            };
             let (release, chart) = (arguments.release.clone(), arguments.chart.clone());
             make(&options, &release, &chart, arguments.rights, &mut arguments.write, context)
         }
     }
+}
+
+fn installation(
+    name: &str,
+    replace: bool,
+    flags: &WriteFlags,
+    context: &Context<'_>,
+) -> Result<PlanOptions, CommandError> {
+    Ok(PlanOptions::Install(InstallOptions {
+        release: flags.options(name, context.environment)?,
+        create_namespace: flags.create_namespace,
+        skip_crds: flags.skip_crds,
+        replace,
+    }))
 }
 
 fn make(
@@ -106,7 +129,7 @@ fn make(
     flags: &mut WriteFlags,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    flags.check()?;
+    flags.check(context.environment)?;
     let values = std::mem::take(&mut flags.values).merge(context.environment)?;
     let mut chart = flags.chart(chart, matches!(options, PlanOptions::Install(_)), context)?;
     let mut host = flags.render.host(context.environment)?;
@@ -138,7 +161,7 @@ fn make(
 
 fn role_text(plan: &Plan) -> Result<String, CommandError> {
     let mut text = String::new();
-    for role in roles(&plan.release, &plan.rights, &plan.new_namespaces) {
+    for role in manifest(plan) {
         let limits = goyaml::Limits::default();
         let value = goyaml::json::from_json_exact(role.to_string().as_bytes(), &limits)
             .map_err(CommandError::new)?;

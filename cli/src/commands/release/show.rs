@@ -101,7 +101,7 @@ impl<'a> Shown<'a> {
         let mut info = record.info().map_err(fail)?;
         if !show_secrets {
             // Helm writes a failed operation's error here.
-            info.description = redact::Sensitive::of_record(&record).scrub(&info.description);
+            info.description = redact::description_of(&record, &info.description);
         }
         Ok(Self { found, record, info, chart, default_values, values, manifest, objects, hooks })
     }

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::input::{
-    EtcdOptions, Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan_with,
+    Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan_with,
 };
 use helm_rs::release::storage::record_key;
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, no_record, undecodable};
@@ -15,15 +17,19 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 
 #[cfg(feature = "network")]
 use super::live::LiveInput;
-use super::reading::{Failure, Head, Reading, two_differ};
+use super::reading::{
+    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ,
+};
 use crate::commands::Context;
-use crate::commands::etcd::encryption_keys;
+use crate::commands::etcd::EtcdFlags;
 use crate::error::CommandError;
 
 #[cfg(not(feature = "network"))]
 use crate::commands::chart::options::NamespaceFlags as ClusterFlags;
 #[cfg(feature = "network")]
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
+#[cfg(feature = "network")]
+use helm_rs::release::storage::ObjectKind;
 
 /// Flags that say where records are.
 #[derive(Debug, Args)]
@@ -45,14 +51,13 @@ pub(crate) struct SourceFlags {
     /// Bytes that one object's text may have
     #[arg(long, value_name = "BYTES", default_value_t = InputLimits::default().object)]
     max_object_size: usize,
-    /// The API server's EncryptionConfiguration, for an etcd snapshot with encrypted objects
-    #[arg(long, value_name = "FILE")]
-    encryption_config: Option<String>,
-    /// Read an etcd snapshot as etcd was at this revision
-    #[arg(long, value_name = "REVISION")]
-    at_revision: Option<i64>,
+    #[command(flatten)]
+    etcd: EtcdFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
+    /// What was said already: a command that reads twice says it once.
+    #[arg(skip)]
+    told: Mutex<BTreeSet<String>>,
 }
 
 /// Which records a command is after. A server is asked for no others; files hold what they hold.
@@ -105,6 +110,13 @@ pub(crate) struct Listed {
     pub(crate) namespace: String,
 }
 
+impl Listed {
+    /// Whether two are the same record, out of dumps that overlap.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.summary == other.summary && self.namespace == other.namespace
+    }
+}
+
 /// What an audit of the input found.
 pub(crate) struct Audit {
     /// Records, each audited by itself.
@@ -117,11 +129,7 @@ impl SourceFlags {
     /// The files that were named, or what a server answers.
     fn open(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         if self.from.is_empty() {
-            if self.at_revision.is_some() || self.encryption_config.is_some() {
-                return Err(CommandError::new(
-                    "--at-revision and --encryption-config are for an etcd snapshot: name it with --from",
-                ));
-            }
+            self.etcd.check_unused()?;
             return self.ask_server(ask, context);
         }
         let input = |path: &String| match path.as_str() {
@@ -134,15 +142,12 @@ impl SourceFlags {
     #[cfg(feature = "network")]
     fn ask_server(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         let environment = context.environment;
-        let driver = match (self.driver, environment.text("HELM_DRIVER")) {
+        let driver = match (self.driver, record_kind(environment)) {
             (Some(driver), _) => driver,
-            (None, None | Some("secret" | "secrets")) => Driver::Secret,
-            (None, Some("configmap" | "configmaps")) => Driver::Configmap,
-            (None, Some(other)) => {
-                return Err(CommandError::new(format_args!(
-                    "HELM_DRIVER={other}: records are read from Secrets and ConfigMaps only"
-                )));
-            }
+            (None, kind) => match kind? {
+                ObjectKind::Secret => Driver::Secret,
+                ObjectKind::ConfigMap => Driver::Configmap,
+            },
         };
         let namespace =
             if self.all_namespaces { String::new() } else { self.cluster.namespace(environment) };
@@ -165,6 +170,12 @@ impl SourceFlags {
         flags.namespace.as_ref()
     }
 
+    /// The namespace that alone is asked for; empty for all.
+    pub(super) fn only_namespace(&self) -> &str {
+        let named = self.named_namespace().filter(|_| !self.all_namespaces);
+        named.map_or("", String::as_str)
+    }
+
     /// Whether records come from a cluster.
     pub(super) const fn is_live(&self) -> bool {
         self.from.is_empty()
@@ -184,9 +195,9 @@ impl SourceFlags {
             driver: self.driver,
             max_record_size: self.max_record_size,
             max_object_size: self.max_object_size,
-            encryption_config: self.encryption_config.clone(),
-            at_revision: self.at_revision,
+            etcd: self.etcd.clone(),
             cluster: ClusterFlags::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -221,24 +232,48 @@ impl SourceFlags {
     fn scan<T: Send>(
         &self,
         ask: &Ask<'_>,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         work: impl Fn(StoredRecord) -> Option<T> + Sync,
     ) -> Result<Scan<T>, CommandError> {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let mut opened = self.open(ask, context)?;
-        let etcd = EtcdOptions {
-            keys: encryption_keys(self.encryption_config.as_deref())?,
-            at_revision: self.at_revision,
-        };
-        let found = scan_with(opened.take(), &limits, &etcd, None, |record| {
-            if self.leaves_out(&record) { None } else { work(record) }
+        let (here, elsewhere) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let found = scan_with(opened.take(), &limits, &self.etcd.options()?, None, |record| {
+            if self.driver.is_some_and(|driver| !driver.has(record.storage)) {
+                return None;
+            }
+            let counter = if self.excludes(&record.namespace) { &elsewhere } else { &here };
+            counter.fetch_add(1, Ordering::Relaxed);
+            if self.excludes(&record.namespace) { None } else { work(record) }
         });
+        if !opened.is_live() && here.into_inner() == 0 && found.faults.is_empty() {
+            self.say_elsewhere(elsewhere.into_inner(), context);
+        }
         // Half of a server's answer is none: what is missing would look as if it were not there.
         let broken =
             |fault: &&Fault| matches!(fault.source, FaultKind::Io(_) | FaultKind::Cut { .. });
         match found.faults.iter().find(broken) {
             Some(fault) if opened.is_live() => Err(CommandError::new(error_chain(fault))),
             _ => Ok(found),
+        }
+    }
+
+    /// Says that there are records, and none where they were asked for.
+    fn say_elsewhere(&self, elsewhere: usize, context: &mut Context<'_>) {
+        let namespace = self.only_namespace();
+        let which = match elsewhere {
+            0 => return,
+            1 => "the one record of the input is not".to_owned(),
+            all => format!("none of the input's {all} records is"),
+        };
+        self.warn(format!("warning: {which} in namespace {namespace}"), context);
+    }
+
+    /// Warns, once of the same.
+    fn warn(&self, text: String, context: &mut Context<'_>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(text.clone()) {
+            context.ui.warning(text);
         }
     }
 
@@ -272,26 +307,33 @@ impl SourceFlags {
             }
         }
         for failure in &reading.failures {
-            context.ui.warning(format!("warning: {}", failure.text));
+            self.warn(format!("warning: {}", failure.text), context);
         }
         // Of a server's answer, nothing is what Helm too has no word for.
         if !self.from.is_empty() {
             for name in &found.empty {
-                context.ui.warning(format!("warning: no release record in {name}"));
+                self.warn(format!("warning: no release record in {name}"), context);
             }
-            match found.skipped {
-                0 => {}
-                1 => context.ui.note("1 other object passed over"),
-                skipped => context.ui.note(format!("{skipped} other objects passed over")),
+            let note = match found.skipped {
+                0 => String::new(),
+                1 => "1 other object passed over".to_owned(),
+                skipped => format!("{skipped} other objects passed over"),
+            };
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if !note.is_empty() && told.insert(note.clone()) {
+                context.ui.note(note);
             }
         }
         Ok(reading)
     }
 
-    /// Whether a record's object is not one that was asked for.
-    fn leaves_out(&self, record: &StoredRecord) -> bool {
-        self.driver.is_some_and(|driver| !driver.has(record.storage))
-            || self.excludes(&record.namespace)
+    /// Refuses a record of a file that is not what its object says. Of a cluster's, Helm takes what
+    /// is in it.
+    pub(super) fn check(&self, record: &StoredRecord, summary: &Summary) -> Result<(), String> {
+        if self.is_live() {
+            return Ok(());
+        }
+        contradiction(record, summary).map_or(Ok(()), Err)
     }
 
     /// Whether a namespace is known and another one than was asked for.
@@ -314,6 +356,7 @@ impl SourceFlags {
             |record, json| {
                 let summary =
                     Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+                self.check(&record, &summary)?;
                 let namespace = match record.namespace {
                     empty if empty.is_empty() => summary.namespace.clone(),
                     namespace => namespace,
@@ -325,7 +368,7 @@ impl SourceFlags {
             return Err(CommandError::new("no record could be read"));
         }
         reading.made.retain(|listed| !self.excludes(&listed.namespace));
-        warn_of_twins(&reading.made, context);
+        warn_of_twins(reading.made.iter().map(|it| (&it.summary, &*it.namespace)), context);
         Ok(reading)
     }
 
@@ -381,25 +424,27 @@ impl SourceFlags {
         name: &str,
         show_secrets: bool,
         context: &mut Context<'_>,
-    ) -> Result<Vec<Listed>, CommandError> {
+    ) -> Result<Reading<Listed>, CommandError> {
         let ask = Ask { name: Some(name), revision: 0 };
         let found = self.of_release(&ask, name, context, |summary, _, json| {
             Ok((!show_secrets).then(|| redact::description(&summary.info.description, json)))
         })?;
-        let mut listed = Vec::new();
+        let mut listed: Vec<Listed> = Vec::new();
         let mut shown = Vec::new();
         for (item, description) in found.made {
-            listed.push(item);
-            shown.push(description);
+            if !listed.iter().any(|other| other.is_same(&item)) {
+                listed.push(item);
+                shown.push(description);
+            }
         }
         // Told apart by what they say, not by what is shown of it.
-        warn_of_twins(&listed, context);
+        warn_of_twins(listed.iter().map(|it| (&it.summary, &*it.namespace)), context);
         for (item, description) in listed.iter_mut().zip(shown) {
             if let Some(description) = description {
                 item.summary.info.description = description;
             }
         }
-        Ok(listed)
+        Ok(Reading { made: listed, failures: found.failures })
     }
 
     /// One revision of a release: the one that is asked for, or the last one
@@ -410,6 +455,7 @@ impl SourceFlags {
         revision: i64,
         context: &mut Context<'_>,
     ) -> Result<Chosen, CommandError> {
+        let (name, revision) = named_revision(name, revision)?;
         let ask = Ask { name: Some(name), revision };
         let key = record_key(name, revision);
         let found = self.of_release(&ask, name, context, |_, stored, json| {
@@ -456,11 +502,10 @@ impl SourceFlags {
         make: impl Fn(&Summary, &StoredRecord, &str) -> Result<T, String> + Sync,
     ) -> Result<Reading<(Listed, T)>, CommandError> {
         if validate_release_name(name).is_err() {
-            return Err(CommandError::new(format_args!("release name is invalid: {name}")));
+            return Err(invalid_name(name));
         }
         // The object's head tells which records need no decoding.
-        let wanted =
-            |record: &StoredRecord| record.release_name().is_none_or(|of_record| of_record == name);
+        let wanted = |record: &StoredRecord| record.may_be_of(name);
         let found = self.read(ask, context, wanted, |record, json| {
             let summary =
                 Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
@@ -468,8 +513,9 @@ impl SourceFlags {
                 empty if empty.is_empty() => summary.namespace.clone(),
                 namespace => namespace.clone(),
             };
-            // An object says whose record it is; a bare release can only say so itself.
-            let is_other = record.storage == Storage::Bare && summary.name != name;
+            // An object's labels say whose record it is, or the release itself.
+            self.check(&record, &summary)?;
+            let is_other = summary.name != name && record.release_name() != Some(name);
             if is_other || self.excludes(&namespace) {
                 return Ok(None);
             }
@@ -499,11 +545,14 @@ impl SourceFlags {
 }
 
 /// Says when two records of one revision are not the same: two clusters, or two times.
-fn warn_of_twins(listed: &[Listed], context: &mut Context<'_>) {
+pub(super) fn warn_of_twins<'a>(
+    records: impl Iterator<Item = (&'a Summary, &'a str)>,
+    context: &mut Context<'_>,
+) {
     let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
     let mut told = BTreeSet::new();
-    for Listed { summary, namespace, .. } in listed {
-        let key = (namespace.as_str(), summary.name.as_str(), summary.revision);
+    for (summary, namespace) in records {
+        let key = (namespace, summary.name.as_str(), summary.revision);
         let differs = known.insert(key, summary).is_some_and(|other| other != summary);
         if differs && told.insert(key) {
             context.ui.warning(format!(

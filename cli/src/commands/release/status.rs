@@ -6,8 +6,7 @@ use clap::Args;
 use goyaml::Limits;
 use helm_rs::release::{FieldError, Record, redact};
 
-use super::source::SourceFlags;
-use super::time;
+use super::{get, time};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -15,42 +14,34 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The release's name
-    release: String,
-    /// Revision to print; the last one when not given
-    #[arg(long, value_name = "REVISION", default_value_t = 0)]
-    revision: i64,
     /// Print the description too
     #[arg(long)]
     show_desc: bool,
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
-    /// Print credentials as they are
-    #[arg(long)]
-    show_secrets: bool,
     #[command(flatten)]
-    source: SourceFlags,
+    record: get::OneRecord,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let chosen = arguments.record.find(context)?;
     let fail = |error: FieldError| chosen.error(&error);
-    let record = &if arguments.show_secrets {
+    let record = &if arguments.record.show_secrets {
         chosen.record.clone()
     } else {
         without_quotes(&chosen.record).map_err(fail)?
     };
     let shown = Shown {
         description: arguments.show_desc,
-        secrets: arguments.show_secrets,
+        secrets: arguments.record.show_secrets,
         ..Shown::default()
     };
     let text = match arguments.output {
         Output::Table => table(record, shown).map_err(fail)?,
-        Output::Json => format!("{}\n", json(record, arguments.show_secrets).map_err(fail)?),
+        Output::Json => format!("{}\n", json(record, arguments.record.show_secrets).map_err(fail)?),
         Output::Yaml => {
-            let json = json(record, arguments.show_secrets).map_err(fail)?;
+            let json = json(record, arguments.record.show_secrets).map_err(fail)?;
             let value = goyaml::json::from_json_exact(json.as_bytes(), &Limits::default())
                 .map_err(CommandError::new)?;
             goyaml::to_yaml(&value).map_err(CommandError::new)?
@@ -64,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 fn without_quotes(record: &Record) -> Result<Record, FieldError> {
     let mut record = record.clone();
     let info = record.info()?;
-    let description = redact::Sensitive::of_record(&record).scrub(&info.description);
+    let description = redact::description_of(&record, &info.description);
     if description != info.description {
         record.set_status(&info.status(), &description)?;
     }

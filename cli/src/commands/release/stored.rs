@@ -7,7 +7,7 @@ use helm_rs::name::validate_release_name;
 use helm_rs::release::input::StoredRecord;
 use helm_rs::release::{Record, Summary};
 
-use super::reading::{Reading, two_differ};
+use super::reading::{Reading, invalid_name, named_revision, two_differ};
 use super::source::{Ask, SourceFlags};
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -52,8 +52,9 @@ pub(super) fn find(
     source: &SourceFlags,
     context: &mut Context<'_>,
 ) -> Result<Found, CommandError> {
+    let (name, revision) = named_revision(name, revision)?;
     if validate_release_name(name).is_err() {
-        return Err(CommandError::new(format_args!("release name is invalid: {name}")));
+        return Err(invalid_name(name));
     }
     let ask = Ask { name: Some(name), revision };
     let mut found = read(source, &ask, context)?;
@@ -95,11 +96,10 @@ fn read(
 ) -> Result<Reading<Found>, CommandError> {
     let name = ask.name;
     // The object's head tells which records need no decoding.
-    let wanted = |record: &StoredRecord| {
-        name.is_none_or(|name| record.release_name().is_none_or(|of_record| of_record == name))
-    };
+    let wanted = |record: &StoredRecord| name.is_none_or(|name| record.may_be_of(name));
     let found = source.read(ask, context, wanted, |stored, json| {
         let summary = Summary::from_json(&json).map_err(|error| format!("JSON layer: {error}"))?;
+        source.check(&stored, &summary)?;
         let namespace = match &stored.namespace {
             empty if empty.is_empty() => summary.namespace.clone(),
             namespace => namespace.clone(),

@@ -4,6 +4,7 @@ use clap::Args;
 use helm_rs::action::ActionError;
 use helm_rs::action::upgrade::{UpgradeOptions, ValuesMode, upgrade};
 use helm_rs::gotext::quote;
+use helm_rs::name::validate_release_name;
 use helm_rs::release::Status;
 use helm_rs::release::storage::StorageError;
 
@@ -90,45 +91,30 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.write.check()?;
+    arguments.write.check(context.environment)?;
     let name = arguments.release.clone();
-    let engine = arguments.write.render.engine();
-    if arguments.install {
-        let (history, heard) =
-            run_session(&arguments.write.cluster, context, &engine, async |session| {
-                session.storage().history(&name).await
-            })?;
-        let replace = match history {
-            Err(StorageError::NotFound) => Some(false),
-            Ok(history) => {
-                let last = history.iter().max_by_key(|stored| stored.record.revision().ok());
-                let status = last.and_then(|stored| stored.record.info().ok());
-                (status.map(|info| info.status()) == Some(Status::Uninstalled)).then_some(true)
-            }
-            Err(error) => {
-                return Err(action_error("", &name, &ActionError::from(error), &heard));
-            }
-        };
-        if let Some(replace) = replace {
-            if arguments.write.output == Output::Table {
-                context.ui.result(missing_release(&name))?;
-            }
-            let chart = &arguments.chart;
-            return install_chart("", &name, &name, chart, replace, &mut arguments.write, context);
+    if arguments.install
+        && let Some(replace) = installs(&name, &arguments.write, context)?
+    {
+        if arguments.write.output == Output::Table {
+            context.ui.result(missing_release(&name))?;
         }
+        let chart = &arguments.chart;
+        return install_chart("", &name, &name, chart, replace, &mut arguments.write, context);
     }
+    let engine = arguments.write.render.engine();
     let values = std::mem::take(&mut arguments.write.values).merge(context.environment)?;
     let options = UpgradeOptions {
         release: arguments.write.options(&name, context.environment)?,
         values: arguments.modes.mode(),
         max_history: arguments.modes.max_history(context),
     };
-    let mut chart = arguments.write.chart(&arguments.chart, false, context)?;
+    let chart = arguments.write.chart(&arguments.chart, false, context)?;
     let mut host = arguments.write.render.host(context.environment)?;
     let mut warnings = Vec::new();
     let (result, heard) =
         run_session(&arguments.write.cluster, context, &engine, async |session| {
-            upgrade(session, &mut chart, &values, &options, &mut host, &mut warnings).await
+            upgrade(session, chart, &values, &options, &mut host, &mut warnings).await
         })
         .map_err(|error| prefixed(FAILED, error))?;
     print_warnings(context.ui, &warnings);
@@ -144,4 +130,31 @@ pub(crate) fn run(
     }
     arguments.write.print(&record, context)?;
     Ok(Exit::Done)
+}
+
+/// Whether `upgrade --install` installs: nothing when there is a release to upgrade, else whether an
+/// uninstalled one is replaced.
+pub(super) fn installs(
+    name: &str,
+    flags: &WriteFlags,
+    context: &mut Context<'_>,
+) -> Result<Option<bool>, CommandError> {
+    let engine = flags.render.engine();
+    let (heads, heard) = run_session(&flags.cluster, context, &engine, async |session| {
+        // `History.Run` in `pkg/action/history.go`
+        session.reach().await?;
+        if validate_release_name(name).is_err() {
+            return Err(ActionError::InvalidName(name.to_owned()));
+        }
+        Ok(session.storage().heads(name).await?)
+    })?;
+    match heads {
+        Err(ActionError::Storage(StorageError::NotFound)) => Ok(Some(false)),
+        Err(error) => Err(action_error("", name, &error, &heard)),
+        Ok(heads) => {
+            let last = heads.last();
+            let is_gone = last.is_some_and(|last| last.has_status(&Status::Uninstalled));
+            Ok(is_gone.then_some(true))
+        }
+    }
 }

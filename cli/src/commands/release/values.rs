@@ -4,7 +4,7 @@ use clap::Args;
 use goyaml::{Map, Value};
 use helm_rs::release::redact;
 
-use super::source::SourceFlags;
+use super::get;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -12,42 +12,38 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The release's name
-    release: String,
-    /// Revision to print; the last one when not given
-    #[arg(long, value_name = "REVISION", default_value_t = 0)]
-    revision: i64,
     /// Print all values: the user's over the chart's
     #[arg(short, long)]
     all: bool,
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
-    /// Print credentials as they are
-    #[arg(long)]
-    show_secrets: bool,
     #[command(flatten)]
-    source: SourceFlags,
+    record: get::OneRecord,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let chosen = arguments.source.record(&arguments.release, arguments.revision, context)?;
+    let chosen = arguments.record.find(context)?;
     let record = &chosen.record;
     let mut values: Option<Map> = if arguments.all {
         let mut warnings = Vec::new();
         let all = record.coalesced_values(&mut warnings).map_err(|error| chosen.error(&error))?;
         // Warnings quote what they are about.
-        let sensitive = redact::Sensitive::of_record(record);
+        let mut sensitive = None;
         for warning in warnings {
             let text = warning.to_string();
-            let text = if arguments.show_secrets { text } else { sensitive.scrub(&text) };
+            let text = if arguments.record.show_secrets {
+                text
+            } else {
+                sensitive.get_or_insert_with(|| redact::Sensitive::of_record(record)).scrub(&text)
+            };
             context.ui.warning(text);
         }
         Some(all)
     } else {
         record.user_values().map_err(|error| chosen.error(&error))?
     };
-    if !arguments.show_secrets {
+    if !arguments.record.show_secrets {
         values.iter_mut().for_each(redact::values);
     }
     let value = values.map_or(Value::Null, Value::Map);

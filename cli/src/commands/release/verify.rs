@@ -71,7 +71,7 @@ impl Arguments {
             deadline.map(|deadline| Interrupt(Arc::new(move || Instant::now() >= deadline)));
         let rerender =
             self.rerender.then(|| Rerender { api_versions, interrupt, ..Rerender::default() });
-        Ok(Question { now, kube_version, rerender })
+        Ok(Question { now, kube_version, rerender, ..Question::default() })
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Parsed {
     pub(super) overflow: Option<Error>,
     /// The bytes that the value took.
     pub(super) length: usize,
+    /// Whether a key occurs twice in an object, where the later one wins.
+    pub(super) has_doubles: bool,
 }
 
 /// How much of the input the value is.
@@ -39,7 +41,7 @@ pub(super) fn parse(
     limits: &Limits,
 ) -> Result<Parsed, Error> {
     limits.check_bytes(input)?;
-    let mut parser = Parser { input, at: 0, exact, extent, overflow: None };
+    let mut parser = Parser { input, at: 0, exact, extent, overflow: None, has_doubles: false };
     let max_depth = limits.max_depth.min(MAX_DEPTH);
     let value = parser.document(max_depth)?;
     let length = parser.at;
@@ -49,7 +51,7 @@ pub(super) fn parse(
             return Err(parser.unexpected(byte, "after top-level value"));
         }
     }
-    Ok(Parsed { value, overflow: parser.overflow, length })
+    Ok(Parsed { value, overflow: parser.overflow, length, has_doubles: parser.has_doubles })
 }
 
 enum Open {
@@ -58,10 +60,16 @@ enum Open {
 }
 
 impl Open {
-    fn finish(self) -> Value {
+    /// The value, and whether a key of it occurred twice.
+    fn finish(self) -> (Value, bool) {
         match self {
-            Self::Seq(items) => Value::Seq(items),
-            Self::Map { entries, .. } => Value::Map(entries.into_iter().collect::<Map>()),
+            Self::Seq(items) => (Value::Seq(items), false),
+            Self::Map { entries, .. } => {
+                let count = entries.len();
+                let map = entries.into_iter().collect::<Map>();
+                let has_doubles = map.len() < count;
+                (Value::Map(map), has_doubles)
+            }
         }
     }
 }
@@ -72,6 +80,7 @@ struct Parser<'i> {
     exact: bool,
     extent: Extent,
     overflow: Option<Error>,
+    has_doubles: bool,
 }
 
 impl Parser<'_> {
@@ -190,7 +199,10 @@ impl Parser<'_> {
                     }
                     Some(byte) if byte == closing => {
                         self.at += 1;
-                        complete = open.pop().map(Open::finish);
+                        if let Some((value, has_doubles)) = open.pop().map(Open::finish) {
+                            self.has_doubles |= has_doubles;
+                            complete = Some(value);
+                        }
                     }
                     Some(byte) => return Err(self.unexpected(byte, context)),
                     None => return Err(self.end()),

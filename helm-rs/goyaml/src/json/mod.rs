@@ -112,6 +112,20 @@ pub fn from_json(input: &[u8], limits: &Limits) -> Result<Value, Error> {
     parsed.overflow.map_or(Ok(parsed.value), Err)
 }
 
+/// As [`from_json`], but a key that occurs twice in an object is an error, as it is to no decoder
+/// of Go: each lets the later one win.
+///
+/// # Errors
+/// Go's error, or [`Error::Syntax`] about the key.
+pub fn from_json_strict(input: &[u8], limits: &Limits) -> Result<Value, Error> {
+    let parsed = parse(input, false, Extent::Whole, limits)?;
+    if parsed.has_doubles {
+        let message = "a key occurs twice in an object".to_owned();
+        return Err(Error::Syntax { message, offset: parsed.length });
+    }
+    parsed.overflow.map_or(Ok(parsed.value), Err)
+}
+
 /// As [`from_json`], but integers stay integers.
 ///
 /// # Errors

@@ -44,7 +44,23 @@ pub(super) struct Document<'t> {
 impl<'t> Document<'t> {
     /// Reads the first document of `input`.
     pub(super) fn first(input: &'t Input<'_>) -> Result<Self, YamlError> {
+        Self::next(&mut Parser::new(input))
+    }
+
+    /// Reads the only document of `input`.
+    pub(super) fn only(input: &'t Input<'_>) -> Result<Self, YamlError> {
         let mut parser = Parser::new(input);
+        let document = Self::next(&mut parser)?;
+        if document.is_empty() {
+            return Ok(document);
+        }
+        match parser.next()?.kind {
+            EventKind::StreamEnd => Ok(document),
+            _ => Err(YamlError::new("a second document follows")),
+        }
+    }
+
+    fn next(parser: &mut Parser<'t>) -> Result<Self, YamlError> {
         let mut nodes: Vec<Node<'t>> = Vec::new();
         let mut anchors: HashMap<&'t [u8], NodeId> = HashMap::new();
         let mut open: Vec<NodeId> = Vec::new();

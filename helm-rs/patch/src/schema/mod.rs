@@ -3,6 +3,7 @@
 
 mod fit;
 mod go_types;
+mod kept;
 mod openapi;
 
 pub use go_types::{Embedded, embedded};
@@ -120,6 +121,14 @@ impl<'a> Schema<'a> {
         match self.0 {
             Place::Go(place) => fit::fits(place, object),
             Place::OpenApi(_) => true,
+        }
+    }
+
+    /// Takes out of an object what a server that has its Go type does not keep: `false` where the
+    /// type says so. Nothing for a schema from OpenAPI, which does not tell.
+    pub fn drop_false(self, object: &mut serde_json::Value) {
+        if let Place::Go(place) = self.0 {
+            kept::drop_false(place, object);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Making patches: the difference of two objects.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use crate::error::Error;
@@ -261,6 +263,33 @@ fn keyed<'a, 'b>(
     Ok((text, object, value))
 }
 
+/// What stands next in two lists that are sorted by a text, walked side by side.
+enum Met<T> {
+    /// An item of each, with the same text.
+    Both(T, T),
+    /// An item that only the old list has.
+    Old(T),
+    /// An item that only the new list has.
+    New(T),
+    /// Both lists are at their end.
+    Neither,
+}
+
+impl<T: Copy> Met<T> {
+    fn of<'a>(old: Option<T>, new: Option<T>, text: impl Fn(T) -> &'a str) -> Self {
+        match (old, new) {
+            (None, None) => Self::Neither,
+            (Some(old), None) => Self::Old(old),
+            (None, Some(new)) => Self::New(new),
+            (Some(old), Some(new)) => match text(old).cmp(text(new)) {
+                Ordering::Equal => Self::Both(old, new),
+                Ordering::Less => Self::Old(old),
+                Ordering::Greater => Self::New(new),
+            },
+        }
+    }
+}
+
 /// Changed and added items, and a deletion for each removed one (`diffListsOfMaps`).
 fn keyed_items(
     original: &[Value],
@@ -276,8 +305,8 @@ fn keyed_items(
         // Both are asked for their key in every round, as the checks decide which error comes.
         let left = old.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
         let right = new.peek().map(|pair| keyed(pair, merge_key)).transpose()?;
-        match (left, right) {
-            (Some((before, old_item, _)), Some((after, new_item, value))) if before == after => {
+        match Met::of(left, right, |(key, ..)| key) {
+            Met::Both((_, old_item, _), (_, new_item, value)) => {
                 let mut patch = maps(old_item, new_item, schema, options)?;
                 if !patch.is_empty() {
                     patch.insert(merge_key.to_owned(), value.clone());
@@ -286,7 +315,7 @@ fn keyed_items(
                 old.next();
                 new.next();
             }
-            (Some((before, _, value)), right) if right.is_none_or(|(after, ..)| before < after) => {
+            Met::Old((_, _, value)) => {
                 if options.deletions {
                     let deletion = [
                         (merge_key.to_owned(), value.clone()),
@@ -296,13 +325,13 @@ fn keyed_items(
                 }
                 old.next();
             }
-            (_, Some((_, item, _))) => {
+            Met::New((_, item, _)) => {
                 if options.changes {
                     changes.push(Value::Object(item.clone()));
                 }
                 new.next();
             }
-            _ => return Ok((changes, deletions)),
+            Met::Neither => return Ok((changes, deletions)),
         }
     }
 }
@@ -326,25 +355,24 @@ fn scalar_lists(
     let (mut i, mut j) = (0, 0);
     let (mut additions, mut deletions) = (Vec::new(), Vec::new());
     loop {
-        let (left, right) = (old.get(i), new.get(j));
-        match (left, right) {
-            (Some((before, _)), Some((after, _))) if before == after => {
+        match Met::of(old.get(i), new.get(j), |(text, _)| text.as_str()) {
+            Met::Both(..) => {
                 i += 1;
                 j += 1;
             }
-            (Some((before, value)), right) if right.is_none_or(|(after, _)| before < after) => {
+            Met::Old((_, value)) => {
                 if options.deletions {
                     deletions.push((*value).clone());
                 }
                 i += 1;
             }
-            (_, Some((_, value))) => {
+            Met::New((_, value)) => {
                 if options.changes {
                     additions.push((*value).clone());
                 }
                 j += 1;
             }
-            _ => break,
+            Met::Neither => break,
         }
     }
     let deletions = super::merge::without_duplicates(deletions);

@@ -134,6 +134,9 @@ impl Live {
     }
 }
 
+/// What `Accept` says to get an object's metadata only.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
 fn write_query(options: &WriteOptions) -> Query {
     let mut query = Query::default();
     if options.dry_run {
@@ -190,7 +193,8 @@ impl Cluster for Live {
         let call = Call::new("POST", write_query(options).on(&path))
             .about(target)
             .body("application/json", object.to_string())
-            .repeat(repeat);
+            .repeat(repeat)
+            .answering(options);
         Box::pin(async move {
             if target.subresource.is_empty() { target.check_namespace() } else { target.check() }?;
             let call = call.owned_by(options, &self.sender.options().user_agent);
@@ -211,7 +215,8 @@ impl Cluster for Live {
         let call = Call::new("PUT", write_query(options).on(&path::object(target)))
             .about(target)
             .body("application/json", object.to_string())
-            .repeat(if versioned { Repeat::Versioned } else { Repeat::Always });
+            .repeat(if versioned { Repeat::Versioned } else { Repeat::Always })
+            .answering(options);
         Box::pin(self.object(target, call))
     }
 
@@ -235,7 +240,8 @@ impl Cluster for Live {
         let call = Call::new("PATCH", query.on(&path::object(target)))
             .about(target)
             .body(patch.kind.content_type(), patch.body.to_string())
-            .repeat(repeat);
+            .repeat(repeat)
+            .answering(options);
         Box::pin(self.object(target, call))
     }
 
@@ -258,7 +264,9 @@ impl Cluster for Live {
         }
         let this = !options.uid.is_empty() || !options.resource_version.is_empty();
         let repeat = if this { Repeat::DeleteThis } else { Repeat::Delete };
-        let call = Call::new("DELETE", path::object(target))
+        // The body counts, but an audit log that knows none of it shows that nothing is deleted.
+        let query = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let call = Call::new("DELETE", write_query(&query).on(&path::object(target)))
             .about(target)
             .body("application/json", body.to_string())
             .repeat(repeat);

@@ -181,6 +181,14 @@ impl Call {
         self
     }
 
+    /// Says what a write is to be answered with.
+    pub(super) const fn answering(mut self, options: &WriteOptions) -> Self {
+        if options.metadata_only {
+            self.accept = super::METADATA;
+        }
+        self
+    }
+
     /// Says who the server will name as the manager of what this call writes
     /// (`managerOrUserAgent` in `k8s.io/apiserver/pkg/endpoints/handlers`).
     pub(super) fn owned_by(mut self, options: &WriteOptions, user_agent: &str) -> Self {

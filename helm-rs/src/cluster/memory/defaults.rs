@@ -1,6 +1,7 @@
 //! The defaults that a server writes into objects, for the kinds that charts hold most
 //! (`kubernetes/pkg/apis/*/v1/defaults.go`). Kinds that are not named here are stored as sent.
 
+use mergepatch::{Schemas as _, embedded};
 use serde_json::{Value, json};
 
 use super::state::{meta, set};
@@ -31,6 +32,9 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 /// Writes the defaults into an object.
 pub(super) fn apply(object: &mut Value) {
     let kind = crate::cluster::Kind::of(object);
+    if let Some(schema) = embedded().schema(&kind.api_version(), &kind.kind) {
+        schema.drop_false(object);
+    }
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Secret") => secret(object),
         ("", "Namespace") => namespace(object),

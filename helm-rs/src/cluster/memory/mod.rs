@@ -184,18 +184,27 @@ impl MemoryCluster {
                 break;
             }
             let mut item = write::shown(resource, object);
-            if query.metadata_only
-                && let Some(item) = item.as_object_mut()
-            {
-                item.retain(|field, _| {
-                    matches!(field.as_str(), "apiVersion" | "kind" | "metadata")
-                });
+            if query.metadata_only {
+                item = metadata_of(item);
             }
             page.items.push(item);
             last = Some(key);
         }
         Ok(page)
     }
+}
+
+/// An object without all but its metadata.
+fn metadata_of(mut object: Value) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        object.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
+    }
+    object
+}
+
+/// What a write is answered with.
+fn answer<'a>(written: Result<Value, ClusterError>, options: &WriteOptions) -> Reply<'a, Value> {
+    now(if options.metadata_only { written.map(metadata_of) } else { written })
 }
 
 /// An answer that is there at once.
@@ -227,10 +236,10 @@ impl Cluster for MemoryCluster {
     ) -> Reply<'a, Value> {
         let mut state = self.state();
         let place = (target.namespace.as_str(), "", target.subresource.as_str());
-        let answer = self
+        let written = self
             .admit(&state, &target.resource, place, "create")
             .and_then(|()| write::create(&mut state, &self.context(), target, object, options));
-        now(answer)
+        answer(written, options)
     }
 
     fn update<'a>(
@@ -240,10 +249,10 @@ impl Cluster for MemoryCluster {
         options: &'a WriteOptions,
     ) -> Reply<'a, Value> {
         let mut state = self.state();
-        let answer = self
+        let written = self
             .admit_target(&state, target, "update")
             .and_then(|()| write::update(&mut state, &self.context(), target, object, options));
-        now(answer)
+        answer(written, options)
     }
 
     fn patch<'a>(
@@ -254,10 +263,10 @@ impl Cluster for MemoryCluster {
     ) -> Reply<'a, Value> {
         let mut state = self.state();
         debug_assert!(patch.kind != PatchKind::Apply || !options.field_manager.is_empty());
-        let answer = self
+        let written = self
             .admit_target(&state, target, "patch")
             .and_then(|()| write::patch(&mut state, &self.context(), target, patch, options));
-        now(answer)
+        answer(written, options)
     }
 
     fn delete<'a>(&'a self, target: &'a Target, options: &'a DeleteOptions) -> Reply<'a, Value> {

@@ -8,12 +8,17 @@
 //! A dump is read as a stream: what is held at a time is one object per worker and a short
 //! queue, so its size does not matter. Objects that are no release records are counted.
 //!
+//! A text that was edited loses nothing silently: what cannot stand where it does, and whatever
+//! holds parts of a record without being one, is a fault (`tests/bad_records/edits.rs`).
+//!
 //! A dump that was cut off is a fault wherever a record may be lost by it: JSON by its brackets,
 //! YAML by what an object or a list must still say (`kubectl` sorts keys: a list's `kind` stands
 //! behind its items, a Secret's behind its data).
 
 mod etcd;
+mod hidden;
 mod object;
+mod parts;
 mod protobuf;
 mod scan;
 mod sniff;
@@ -22,6 +27,7 @@ mod split_yaml;
 mod walk;
 
 pub use etcd::{EtcdError, EtcdOptions};
+pub use hidden::Hidden;
 pub use object::{ObjectError, Storage, StoredRecord};
 pub use protobuf::ProtobufError;
 pub use scan::{Fault, FaultKind, Scan, scan, scan_with};

@@ -6,14 +6,13 @@ use base64::Engine as _;
 use bstr::ByteSlice;
 use goyaml::{Limits, Map, Value};
 
+use super::parts::{
+    NAME_PREFIX, has_other_fields, has_release, holds_record, is_record, mentions_record, name_of,
+};
 use super::protobuf::{self, ProtobufError};
-use super::{Chunk, End, Fault, Form, InputLimits};
+use super::{Chunk, End, Fault, Form, Hidden, InputLimits};
+use crate::bytes;
 use crate::release::codec::{self, CodecError, CodecLimits};
-
-/// The type of Helm's Secrets (`pkg/storage/driver/secrets.go`).
-const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// What names of record objects begin with (`makeKey` in `pkg/storage/storage.go`).
-const NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// What a record is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +96,17 @@ pub enum ObjectError {
         /// The limit.
         limit: usize,
     },
+    /// A record that does not say whether it is a Secret or a `ConfigMap`.
+    #[error("{object}: {}, and holds a release", if .kind.is_empty() { "has no kind".to_owned() } else { format!("is a {kind}") })]
+    NoKind {
+        /// The object's name.
+        object: String,
+        /// What it says instead.
+        kind: String,
+    },
+    /// Something that says neither what it is nor its name, with parts of a record in it.
+    #[error("holds parts of a release record, and does not say what it is or its name")]
+    Part,
     /// A record object without the key `release`.
     #[error("{object}: there is no release in its data")]
     NoRelease {
@@ -125,6 +135,17 @@ impl StoredRecord {
             let name = self.name.strip_prefix(NAME_PREFIX)?;
             name.rsplit_once(".v").map(|(name, _)| name)
         })
+    }
+
+    /// Whether this may be a record of a release, by what its object says: labels and name can
+    /// contradict each other, and nobody knows which of them is right before it is decoded.
+    pub fn may_be_of(&self, release: &str) -> bool {
+        self.hides().may_be(release, |_| true)
+    }
+
+    /// Whose record is lost when this one cannot be decoded.
+    pub fn hides(&self) -> Hidden {
+        Hidden::of_object(&self.name, &self.labels)
     }
 
     /// Kind and name, for messages.
@@ -180,7 +201,11 @@ pub(super) fn read(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answ
 
 fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) {
     let Chunk { place, form, list_of, end, text } = chunk;
-    let fail = |error: ObjectError| Err(Fault::new(&place, error.into()));
+    // Kubectl's last line has an end.
+    let is_whole = !matches!(end, End::Stream(_)) || text.ends_with(b"\n");
+    let fail = |error: ObjectError| {
+        Err(Fault::new(&place, error.into()).hiding(Hidden::of_text(&text, is_whole)))
+    };
     let value = match form {
         Form::Bare => return sink(Ok(Some(bare(place, &text)))),
         Form::Protobuf => return sink(of_protobuf(place, &text, list_of)),
@@ -189,7 +214,10 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
                 return sink(fail(ObjectError::TooMany { limit: limits.values }));
             }
             parse(&text, release_scalar(&text, form), |text| {
-                goyaml::json::from_json(text, &Limits::default())
+                let is_loose = !mentions_record(text);
+                let read =
+                    if is_loose { goyaml::json::from_json } else { goyaml::json::from_json_strict };
+                read(text, &Limits::default())
             })
             .map_err(Into::into)
         }
@@ -198,8 +226,13 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
                 return sink(fail(ObjectError::TooMany { limit: limits.values }));
             }
             let limits = Limits { max_nodes: limits.values, ..Limits::default() };
-            parse(&text, release_scalar(&text, form), |text| goyaml::from_yaml(text, &limits))
-                .map_err(Into::into)
+            parse(&text, release_scalar(&text, form), |text| {
+                // Other objects may be written as loosely as Kubernetes' own decoders allow.
+                let is_loose = !mentions_record(text);
+                let read = if is_loose { goyaml::from_yaml } else { goyaml::from_yaml_only };
+                read(text, &limits)
+            })
+            .map_err(Into::into)
         }
     };
     let value = match value {
@@ -211,7 +244,13 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     {
         return sink(Err(Fault::cut(&place, Some(line))));
     }
-    let Value::Map(mut object) = value else { return sink(Ok(None)) };
+    let mut object = match value {
+        Value::Map(object) => object,
+        // The items of a list without the list.
+        Value::Seq(items) => return items_of(&place, None, items, 0, sink),
+        Value::String(text) if mentions_record(&text) => return sink(fail(ObjectError::Part)),
+        _ => return sink(Ok(None)),
+    };
     let kind = string(object.get("kind"));
     if kind.is_empty() && is_release(&object) && form == Form::Json {
         return sink(Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) })));
@@ -219,20 +258,69 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
     if kind.ends_with("List")
         && let Some(Value::Seq(items)) = object.remove("items")
     {
-        let list_of = Storage::of_list(kind.as_bytes());
-        for (index, item) in items.into_iter().enumerate() {
-            let Value::Map(item) = item else {
-                sink(Ok(None));
-                continue;
-            };
-            let kind = string(item.get("kind"));
-            let place = format!("{place} item {}", index + 1);
-            sink(object_of(place, Storage::of_kind(&kind).or(list_of), item));
+        if object.values().any(holds_record) {
+            sink(fail(ObjectError::Part));
         }
-        return;
+        return items_of(&place, Storage::of_list(kind.as_bytes()), items, 0, sink);
     }
     let storage = if kind.is_empty() { list_of } else { Storage::of_kind(&kind) };
-    sink(object_of(place, storage, object));
+    let is_odd = is_odd(&object, &kind, storage);
+    match object_of(place.clone(), storage, object) {
+        Ok(None) if is_odd && mentions_record(&text) => sink(fail(ObjectError::Part)),
+        answer => sink(answer),
+    }
+}
+
+/// Whether an object may be a part of a record: neither it nor its list says what it is, it has no
+/// name, is a list of nothing, or has fields that its kind does not have.
+fn is_odd(object: &Map, kind: &str, storage: Option<Storage>) -> bool {
+    (kind.is_empty() && storage.is_none())
+        || kind.ends_with("List")
+        || name_of(object).is_none_or(str::is_empty)
+        || (storage.is_some() && has_other_fields(object))
+}
+
+/// Lists within lists are looked through this deep; what is deeper is a fault if it mentions a
+/// record.
+const MAX_LISTS: usize = 8;
+
+/// Reads the items of a list that is in memory as a whole.
+fn items_of(
+    place: &str,
+    list_of: Option<Storage>,
+    items: Vec<Value>,
+    depth: usize,
+    sink: &mut dyn FnMut(Answer),
+) {
+    for (index, item) in items.into_iter().enumerate() {
+        let place = format!("{place} item {}", index + 1);
+        let part = || Err(Fault::new(&place, ObjectError::Part.into()));
+        let mut item = match item {
+            Value::Map(item) => item,
+            Value::Seq(items) if depth < MAX_LISTS => {
+                items_of(&place, list_of, items, depth + 1, sink);
+                continue;
+            }
+            other => {
+                sink(if holds_record(&other) { part() } else { Ok(None) });
+                continue;
+            }
+        };
+        let kind = string(item.get("kind"));
+        if kind.ends_with("List")
+            && depth < MAX_LISTS
+            && let Some(Value::Seq(items)) = item.remove("items")
+        {
+            items_of(&place, Storage::of_list(kind.as_bytes()), items, depth + 1, sink);
+            continue;
+        }
+        let storage = Storage::of_kind(&kind).or(list_of.filter(|_| kind.is_empty()));
+        let is_part = is_odd(&item, &kind, storage) && item.values().any(holds_record);
+        match object_of(place.clone(), storage, item) {
+            Ok(None) if is_part => sink(part()),
+            answer => sink(answer),
+        }
+    }
 }
 
 /// Whether the last object of a YAML stream lacks what a record has, as if the stream had been cut
@@ -243,21 +331,37 @@ fn looks_cut(value: &Value, text: &[u8]) -> bool {
         let text = text.trim_ascii();
         return !text.is_empty() && HEAD.starts_with(text);
     };
+    // The last line may go on.
+    let is_open = !text.ends_with(b"\n");
     let metadata = object.get("metadata").and_then(Value::as_map);
     let name = string(metadata.and_then(|metadata| metadata.get("name")));
     let labels = labels(metadata);
     let kind = string(object.get("kind"));
     let has_release = value.at(&["data", "release"]).is_some_and(|text| text.as_str().is_some());
     if has_release {
-        let is_record = Storage::of_kind(&kind).is_some()
-            && is_record(&name, &string(object.get("type")), &labels);
-        return kind.is_empty() || (!is_record && (name.is_empty() || !text.ends_with(b"\n")));
+        let storage = Storage::of_kind(&kind);
+        let is_record = storage.is_some() && is_record(&name, &string(object.get("type")), &labels);
+        // Behind a Secret's name and namespace, in which it may have been cut, stands its type.
+        let lacks_type =
+            is_open && storage == Some(Storage::Secret) && !object.contains_key("type");
+        return name.is_empty() || lacks_type || (!is_record && is_open);
     }
-    // An object of Kubernetes' core without a kind; charts of the first version have a name.
-    let is_core = object.get("apiVersion").is_some_and(|version| {
-        version.is_null() || version.as_str().is_some_and(|version| b"v1".starts_with(version))
-    });
-    is_core && kind.is_empty() && !object.contains_key("name") && !object.contains_key("version")
+    if kind.is_empty() {
+        // An object of Kubernetes' core without a kind; charts of the first version have a name.
+        let is_core = object.get("apiVersion").is_some_and(|version| {
+            version.is_null() || version.as_str().is_some_and(|version| b"v1".starts_with(version))
+        });
+        return is_core && !object.contains_key("name") && !object.contains_key("version");
+    }
+    // Where the kind stands first: in its own line, or before the name is complete.
+    let is_cut = is_open && NAME_PREFIX.starts_with(&name) && text.ends_with(name.as_bytes());
+    let is_named = !name.is_empty() && !is_cut;
+    let is_partly = |whole: &str| kind == whole || (is_open && whole.starts_with(&kind));
+    let is_in_name = is_open
+        && name.starts_with(NAME_PREFIX)
+        && text.ends_with(name.as_bytes())
+        && Storage::of_kind(&kind).is_some();
+    is_in_name || (!is_named && (is_partly("Secret") || is_partly("ConfigMap")))
 }
 
 /// What stands for a release that was cut out; not base64.
@@ -323,7 +427,9 @@ fn release_scalar(text: &[u8], form: Form) -> Option<Range<usize>> {
 }
 
 fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer {
-    let Some(storage) = storage else { return Ok(None) };
+    if storage.is_none() && !has_release(&object) {
+        return Ok(None);
+    }
     let metadata = object.get("metadata").and_then(Value::as_map);
     let field = |name: &str| string(metadata.and_then(|metadata| metadata.get(name)));
     let (name, namespace) = (field("name"), field("namespace"));
@@ -331,16 +437,19 @@ fn object_of(place: String, storage: Option<Storage>, mut object: Map) -> Answer
     if !is_record(&name, &string(object.get("type")), &labels) {
         return Ok(None);
     }
+    let fail = |error: ObjectError| {
+        let hides = Hidden::of_object(&name, &labels);
+        Err(Fault::new(&place, error.into()).hiding(hides))
+    };
+    let Some(storage) = storage else {
+        let kind = string(object.get("kind"));
+        return fail(ObjectError::NoKind { object: name.clone(), kind });
+    };
     let title = format!("{} {name}", storage.kind());
     let release = match take_release(&mut object, storage) {
         Some(Ok(release)) => release,
-        Some(Err(reason)) => {
-            let error = ObjectError::SecretLayer { object: title, reason };
-            return Err(Fault::new(&place, error.into()));
-        }
-        None => {
-            return Err(Fault::new(&place, ObjectError::NoRelease { object: title }.into()));
-        }
+        Some(Err(reason)) => return fail(ObjectError::SecretLayer { object: title, reason }),
+        None => return fail(ObjectError::NoRelease { object: title }),
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
@@ -350,7 +459,10 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     let Some(storage) = storage else { return Ok(None) };
     let item = match protobuf::read(text, storage) {
         Ok(item) => item,
-        Err(error) => return Err(Fault::new(&place, ObjectError::from(error).into())),
+        Err(error) => {
+            let fault = Fault::new(&place, ObjectError::from(error).into());
+            return Err(fault.hiding(Hidden::of_text(text, true)));
+        }
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (name, namespace) = (text(&item.name), text(&item.namespace));
@@ -362,7 +474,8 @@ fn of_protobuf(place: String, text: &[u8], storage: Option<Storage>) -> Answer {
     }
     let Some(release) = item.release else {
         let object = format!("{} {name}", storage.kind());
-        return Err(Fault::new(&place, ObjectError::NoRelease { object }.into()));
+        let hides = Hidden::of_object(&name, &labels);
+        return Err(Fault::new(&place, ObjectError::NoRelease { object }.into()).hiding(hides));
     };
     let release = Release::Encoded(release);
     Ok(Some(StoredRecord { place, storage, name, namespace, labels, release }))
@@ -376,13 +489,6 @@ fn labels(metadata: Option<&Map>) -> Vec<(String, String)> {
         .flatten()
         .map(|(key, value)| (key.to_string(), string(Some(value))))
         .collect()
-}
-
-/// Whether an object is meant to be a record: by name, type or owner.
-fn is_record(name: &str, secret_type: &str, labels: &[(String, String)]) -> bool {
-    name.starts_with(NAME_PREFIX)
-        || secret_type == SECRET_TYPE
-        || labels.iter().any(|(key, value)| key == "owner" && value == "helm")
 }
 
 fn string(value: Option<&Value>) -> String {
@@ -409,17 +515,18 @@ fn take_release(object: &mut Map, storage: Storage) -> Option<Result<Vec<u8>, St
     if storage == Storage::ConfigMap {
         return Some(Ok(data));
     }
-    let packed: Vec<u8> = data.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let packed = bytes::without(&data, |byte| byte.is_ascii_whitespace());
     Some(codec::GO.decode(&packed).map_err(|error| error.to_string()))
 }
 
 /// A release string alone: with Helm's base64 only, or with Kubernetes' around it.
 fn bare(place: String, text: &[u8]) -> StoredRecord {
-    let packed: Vec<u8> =
-        text.trim().iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    // `jq` without `-r` and JSON path leave quotes.
+    let text = text.trim().trim_with(|c| matches!(c, '"' | '\''));
+    let packed = bytes::without(text, |byte| byte.is_ascii_whitespace());
     let release = match codec::GO.decode(&packed) {
         Ok(inner) if is_base64(&inner) => inner,
-        _ => packed,
+        _ => packed.into_owned(),
     };
     let release = Release::Encoded(release);
     let (name, namespace) = (String::new(), String::new());

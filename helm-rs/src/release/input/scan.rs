@@ -10,7 +10,7 @@ use std::thread;
 use super::etcd::{EtcdError, EtcdOptions};
 use super::object::{self, ObjectError, StoredRecord};
 use super::walk::{self, Input};
-use super::{Chunk, InputLimits, Piece};
+use super::{Chunk, Hidden, InputLimits, Piece};
 
 /// An object or a file that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,8 @@ pub struct Fault {
     pub place: String,
     /// What is wrong.
     pub source: FaultKind,
+    /// Whose records may be missing because of it.
+    pub hides: Hidden,
 }
 
 /// What is wrong with an object or a file.
@@ -40,6 +42,24 @@ pub enum FaultKind {
         /// The file's last line, where lines were counted.
         line: Option<usize>,
     },
+    /// A line that can be no part of the list's item that it stands in, or of the list.
+    #[error("line {line} cannot stand where it does: its indentation is damaged")]
+    Misplaced {
+        /// The line in its file, from 1.
+        line: usize,
+    },
+    /// Something beside a list's items that looks like a record.
+    #[error("a part of a release record stands in the list and in none of its items")]
+    Outside,
+    /// A text in another encoding than UTF-8.
+    #[error("is UTF-16: write it in UTF-8 (`iconv -f UTF-16 -t UTF-8`)")]
+    Utf16,
+    /// Compressed with something else than gzip.
+    #[error("is compressed with {with}: unpack it first")]
+    Compressed {
+        /// The program.
+        with: &'static str,
+    },
     /// Neither an object nor the end.
     #[error("unexpected byte 0x{byte:02x} where an object should begin")]
     Unexpected {
@@ -56,7 +76,12 @@ pub enum FaultKind {
 
 impl Fault {
     pub(super) fn new(place: &str, source: FaultKind) -> Self {
-        Self { place: place.to_owned(), source }
+        Self { place: place.to_owned(), source, hides: Hidden::Any }
+    }
+
+    /// The same, where it is known whose records may be missing.
+    pub(super) fn hiding(self, hides: Hidden) -> Self {
+        Self { hides, ..self }
     }
 
     pub(super) fn io(place: &str, source: io::Error) -> Self {

@@ -2,9 +2,11 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
+use bstr::ByteSlice;
 use flate2::bufread::MultiGzDecoder;
 
 use super::etcd::{self, EtcdError, EtcdOptions};
+use super::scan::FaultKind;
 use super::{
     Chunk, End, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml,
 };
@@ -35,7 +37,7 @@ pub(super) fn split(
         let mut plain = MultiGzDecoder::new(compressed).take(limits.stream);
         return split(place, &mut plain, limits, options, nesting + 1, sink);
     }
-    let is_tar = head.get(TAR_MAGIC).is_some_and(|magic| magic == b"ustar");
+    let is_tar = head.get(TAR_MAGIC).is_some_and(|magic| magic == b"ustar") || is_old_tar(&head);
     let mut reader = BufReader::with_capacity(1 << 18, Cursor::new(head.clone()).chain(reader));
     if is_tar {
         return archive(place, &mut reader, limits, options, nesting, sink);
@@ -46,6 +48,9 @@ pub(super) fn split(
     if options.at_revision.is_some() && !head.is_empty() {
         return sink(Piece::Fault(Fault::new(place, EtcdError::NoRevisions.into())));
     }
+    if let Some(kind) = unreadable(&head) {
+        return sink(Piece::Fault(Fault::new(place, kind)));
+    }
     if head.starts_with(protobuf::MAGIC) {
         return protobuf::split(place, &mut reader, limits, sink);
     }
@@ -55,12 +60,54 @@ pub(super) fn split(
         // Nothing but blanks, so far; an empty file has no objects.
         None => sink(Piece::Other),
         Some([b'{' | b'[', ..]) => split_json::split(place, &mut reader, limits, sink),
-        Some(text) if object::is_base64(text) && text.len() >= 16 => {
+        Some(text) if object::is_base64(unquoted(text)) && text.len() >= 16 => {
             bare(place, reader, limits, sink)
         }
-        Some(text) if text.contains(&0) => sink(Piece::Other),
+        Some(text) if text.contains(&0) && !looks_like_object(text) => sink(Piece::Other),
         Some(_) => split_yaml::split(place, &mut reader, limits, sink),
     }
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    match text {
+        [b'"' | b'\'', rest @ ..] => rest,
+        _ => text,
+    }
+}
+
+/// What cannot be read at all and may hold records.
+fn unreadable(head: &[u8]) -> Option<FaultKind> {
+    const COMPRESSED: [(&[u8], &str); 5] = [
+        (b"\xfd7zXZ\0", "xz"),
+        (b"BZh", "bzip2"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"PK\x03\x04", "zip"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+    ];
+    let with = COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic));
+    if let Some((_, with)) = with {
+        return Some(FaultKind::Compressed { with });
+    }
+    let is_marked = [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| head.starts_with(*mark));
+    // Without a mark: the first letters of a text, each with an empty half.
+    let is_text = |first: usize, zero: usize| {
+        head.len() >= 8
+            && head.chunks_exact(2).take(4).all(|pair| {
+                pair.get(zero) == Some(&0)
+                    && pair.get(first).is_some_and(|byte| byte.is_ascii_graphic() || *byte == b' ')
+            })
+    };
+    if is_marked || is_text(0, 1) || is_text(1, 0) {
+        return Some(FaultKind::Utf16);
+    }
+    // What a crash leaves of a file that was being written.
+    let is_zero = head.len() >= 64 && head.iter().all(|byte| *byte == 0);
+    is_zero.then_some(FaultKind::Unexpected { byte: 0 })
+}
+
+/// Whether a text with a NUL in it is a damaged object, and not a binary file.
+fn looks_like_object(text: &[u8]) -> bool {
+    ["apiVersion:", "kind:", "sh.helm.release."].iter().any(|word| text.contains_str(word))
 }
 
 fn bare(place: &str, reader: impl Read, limits: &InputLimits, sink: &mut Sink<'_>) -> bool {
@@ -89,7 +136,10 @@ fn archive(
     nesting: usize,
     sink: &mut Sink<'_>,
 ) -> bool {
-    let mut archive = tar::Archive::new(reader);
+    let mut end = LastBlock { reader, block: Vec::with_capacity(BLOCK) };
+    let mut archive = tar::Archive::new(&mut end);
+    // Archives that were written one behind the other.
+    archive.set_ignore_zeros(true);
     let entries = match archive.entries() {
         Ok(entries) => entries,
         Err(source) => return sink(Piece::Fault(Fault::io(place, source))),
@@ -109,7 +159,45 @@ fn archive(
             return false;
         }
     }
-    true
+    if end.is_zero() { true } else { sink(Piece::Fault(Fault::cut(place, None))) }
+}
+
+/// The unit of tar archives in bytes; they end with two empty ones.
+const BLOCK: usize = 512;
+
+/// A reader that remembers the last block that went through it.
+struct LastBlock<R> {
+    reader: R,
+    block: Vec<u8>,
+}
+
+impl<R> LastBlock<R> {
+    fn is_zero(&self) -> bool {
+        self.block.iter().all(|byte| *byte == 0)
+    }
+}
+
+impl<R: Read> Read for LastBlock<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = self.reader.read(buffer)?;
+        let read = buffer.get(..size).unwrap_or_default();
+        let new = read.get(size.saturating_sub(BLOCK)..).unwrap_or_default();
+        let old = (self.block.len() + new.len()).saturating_sub(BLOCK);
+        self.block.drain(..old.min(self.block.len()));
+        self.block.extend_from_slice(new);
+        Ok(size)
+    }
+}
+
+/// Whether this is the header of an archive from before `ustar`: its checksum says so.
+fn is_old_tar(head: &[u8]) -> bool {
+    let Ok(block) = <&[u8; BLOCK]>::try_from(head) else { return false };
+    let header = tar::Header::from_byte_slice(block);
+    let sum =
+        |(at, byte): (usize, &u8)| u32::from(if (148..156).contains(&at) { b' ' } else { *byte });
+    let is_named = block.first().is_some_and(|byte| *byte != 0);
+    is_named
+        && header.cksum().is_ok_and(|told| told == block.iter().enumerate().map(sum).sum::<u32>())
 }
 
 pub(super) fn too_many(limits: &InputLimits) -> io::Error {

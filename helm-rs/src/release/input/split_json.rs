@@ -6,8 +6,10 @@ use std::io::BufRead;
 
 use bstr::ByteSlice;
 
+use super::parts::mentions_record;
+use super::scan::FaultKind;
 use super::sniff::Sink;
-use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
+use super::{Chunk, End, Fault, Form, Hidden, InputLimits, Piece, Storage};
 
 struct Splitter<'a> {
     place: &'a str,
@@ -28,6 +30,8 @@ struct Splitter<'a> {
     list_of: Option<Storage>,
     element: Vec<u8>,
     overflow: bool,
+    /// What stands around the elements of a list, and texts between objects.
+    around: Vec<u8>,
     count: usize,
 }
 
@@ -52,6 +56,7 @@ pub(super) fn split(
         list_of: None,
         element: Vec::new(),
         overflow: false,
+        around: Vec::new(),
         count: 0,
     };
     loop {
@@ -71,7 +76,7 @@ pub(super) fn split(
         let place = splitter.next_place();
         return sink(Piece::Fault(Fault::cut(&place, None)));
     }
-    true
+    splitter.end_list(sink)
 }
 
 enum Feed {
@@ -96,7 +101,14 @@ impl Splitter<'_> {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        if self.overflow || !self.collects() {
+        if !self.collects() {
+            // Kubectl writes a few fields; no more of a list is held than of an object.
+            if (self.was_list || self.depth == 0) && self.around.len() < self.limit.object {
+                self.around.extend_from_slice(bytes);
+            }
+            return;
+        }
+        if self.overflow {
             return;
         }
         if self.element.len() + bytes.len() > self.limit.object {
@@ -134,7 +146,7 @@ impl Splitter<'_> {
                     if opens_items || (byte == b'[' && self.depth == 1) {
                         self.list = Some(self.depth);
                         self.was_list = true;
-                        self.element.clear();
+                        self.around.append(&mut self.element);
                         self.overflow = false;
                     } else {
                         self.push(&[byte]);
@@ -146,7 +158,7 @@ impl Splitter<'_> {
                         return self.broken(byte, sink);
                     };
                     self.depth = depth;
-                    if !self.close(byte, sink) {
+                    if !self.close(sink) {
                         return Feed::Stop;
                     }
                 }
@@ -188,21 +200,35 @@ impl Splitter<'_> {
     }
 
     /// After a closing bracket: hands on what is complete. `false` when the sink has enough.
-    fn close(&mut self, byte: u8, sink: &mut Sink<'_>) -> bool {
+    fn close(&mut self, sink: &mut Sink<'_>) -> bool {
         match self.list {
             Some(list) if self.depth < list => {
                 self.list = None;
                 self.element.clear();
             }
-            Some(list) if self.depth == list && byte == b'}' => return self.emit(sink),
-            None if self.depth == 0 && !self.was_list => return self.emit(sink),
+            Some(list) if self.depth == list => return self.emit(sink),
+            None if self.depth == 0 && !self.was_list => {
+                return self.emit(sink) && self.end_list(sink);
+            }
             _ => {}
         }
         if self.depth == 0 {
             self.was_list = false;
             self.list_of = None;
+            return self.end_list(sink);
         }
         true
+    }
+
+    /// What stands around the elements of a list is no record, unless an edit moved it there.
+    fn end_list(&mut self, sink: &mut Sink<'_>) -> bool {
+        let around = std::mem::take(&mut self.around);
+        if !mentions_record(&around) {
+            return true;
+        }
+        let fault = Fault::new(&self.next_place(), FaultKind::Outside);
+        self.count += 1;
+        sink(Piece::Fault(fault.hiding(Hidden::of_text(&around, true))))
     }
 
     fn emit(&mut self, sink: &mut Sink<'_>) -> bool {

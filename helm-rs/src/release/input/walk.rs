@@ -115,7 +115,8 @@ fn children(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_dir() || kind.is_file() || (kind.is_symlink() && entry.path().is_file()) {
+        // A link that leads nowhere is told, when it is looked at.
+        if kind.is_dir() || kind.is_file() || (kind.is_symlink() && !entry.path().is_dir()) {
             children.push(entry.path());
         }
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use goyaml::{Limits, Map, Value};
 
-use super::{HIDDEN, names_its_value, text_without};
+use super::{HIDDEN, names_its_value, text_at};
 use crate::manifest::{has_more_values, split_manifests};
 use crate::release::codec::GO;
 
@@ -62,7 +62,7 @@ fn without_credentials(text: &BString) -> Option<String> {
         Err(_) => hidden("does not read"),
         Ok(Value::Null) => None,
         Ok(mut value @ Value::Map(_)) => {
-            if !hide_object(&mut value, false) {
+            if !hide_object(&mut value, false, 0) {
                 return None;
             }
             match goyaml::to_yaml(&value) {
@@ -94,15 +94,15 @@ fn has_more_documents(text: &[u8]) -> bool {
 /// Hides credentials in an object. What is no object, because it does not read, is hidden whole.
 pub fn object(value: &mut Value) {
     if value.as_map().is_some() {
-        hide_object(value, false);
+        hide_object(value, false, 0);
     } else if !value.is_null() {
         *value = Value::from(HIDDEN);
     }
 }
 
 /// Hides credentials in an object or a list of objects. Says whether there were any.
-fn hide_object(value: &mut Value, is_secret: bool) -> bool {
-    let Some(object) = value.as_map_mut() else { return hide_leaves(value) };
+fn hide_object(value: &mut Value, is_secret: bool, depth: usize) -> bool {
+    let Some(object) = value.as_map_mut() else { return hide_leaves(value, depth) };
     let kind: String =
         object.get("kind").and_then(Value::as_str).map(ToString::to_string).unwrap_or_default();
     let kind = kind.to_ascii_lowercase();
@@ -115,11 +115,11 @@ fn hide_object(value: &mut Value, is_secret: bool) -> bool {
         if of_secrets {
             hide_secret(object);
         }
-        return of_secrets || hide_leaves(value);
+        return of_secrets || hide_leaves(value, depth);
     };
     let mut found = of_secrets;
     for item in items {
-        found |= hide_object(item, of_secrets);
+        found |= hide_object(item, of_secrets, depth);
     }
     if found {
         // What stands beside the items may be what they are made of.
@@ -134,16 +134,8 @@ fn hide_object(value: &mut Value, is_secret: bool) -> bool {
 
 /// Hides what a Secret holds, and whatever else stands in it: a merged or repeated part may be what
 /// its data is made of.
-fn hide_secret(object: &mut Map) {
-    let mut data = BTreeSet::new();
-    for (field, value) in object.iter() {
-        if !is_head(field) {
-            texts(value, &mut data);
-        }
-    }
-    let decoded: Vec<BString> =
-        data.iter().filter_map(|text| GO.decode(text).ok()).map(BString::from).collect();
-    data.extend(decoded);
+pub(super) fn hide_secret(object: &mut Map) {
+    let mut data = secret_texts(object);
     data.retain(|text| text.len() >= 4);
     for (key, value) in object.iter_mut() {
         match value {
@@ -159,6 +151,165 @@ fn hide_secret(object: &mut Map) {
             value => *value = Value::from(HIDDEN),
         }
     }
+}
+
+/// What a Secret holds, as it is written and decoded.
+pub(super) fn secret_texts(object: &Map) -> BTreeSet<BString> {
+    let mut data = BTreeSet::new();
+    for (field, value) in object {
+        if !is_head(field) {
+            texts(value, &mut data);
+        }
+    }
+    let decoded: Vec<BString> =
+        data.iter().filter_map(|text| GO.decode(text).ok()).map(BString::from).collect();
+    data.extend(decoded);
+    data
+}
+
+/// Whether a map within something else is a Secret, and not only a reference to one.
+pub(super) fn is_secret(map: &Map) -> bool {
+    const REFERENCE: [&str; 9] = [
+        "apiVersion",
+        "apiGroup",
+        "kind",
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "fieldPath",
+        "metadata",
+    ];
+    let kind = map.get("kind").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"secret"))
+        && ["apiVersion", "data", "stringData"].iter().any(|field| map.contains_key(*field))
+        && map.keys().any(|key| !REFERENCE.iter().any(|known| key == known))
+}
+
+/// What the Secrets of a manifest hold, those within other objects too, as far as it reads.
+pub(super) fn data_of_secrets(manifest: &[u8]) -> BTreeSet<BString> {
+    let mut data = BTreeSet::new();
+    if has_more_values(manifest, MAX_VALUES) {
+        return data;
+    }
+    let limits = Limits { max_nodes: MAX_VALUES, ..Limits::default() };
+    for document in split_manifests(manifest) {
+        if document.contains_str("ecret")
+            && let Ok(value) = goyaml::from_yaml_exact(&document, &limits)
+        {
+            collect_secrets(&value, false, &mut data);
+        }
+    }
+    data
+}
+
+fn collect_secrets(value: &Value, is_item: bool, data: &mut BTreeSet<BString>) {
+    match value {
+        Value::Seq(items) => {
+            for item in items {
+                collect_secrets(item, is_item, data);
+            }
+        }
+        Value::Map(map) => {
+            let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
+            if is_secret(map) || map.contains_key("stringData") || (is_item && kind.is_empty()) {
+                return data.extend(secret_texts(map));
+            }
+            let of_secrets = kind.eq_ignore_ascii_case(b"secretlist");
+            for (key, value) in map {
+                collect_secrets(value, of_secrets && key == "items", data);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Texts within texts are looked through this deep; what is deeper is hidden.
+const MAX_EMBEDDED: usize = 3;
+
+/// A text in which Secrets are written down, without what they hold; `None` when there are none.
+pub(super) fn embedded(text: &BStr, depth: usize) -> Option<BString> {
+    if !says_secret(text) {
+        return None;
+    }
+    if depth >= MAX_EMBEDDED || has_more_values(text, MAX_VALUES) {
+        return Some(BString::from(HIDDEN));
+    }
+    let documents = split_manifests(text);
+    let limits = Limits { max_nodes: MAX_VALUES, ..Limits::default() };
+    let shown: Vec<Option<BString>> = documents
+        .iter()
+        .map(|document| {
+            if !says_secret(document) {
+                return None;
+            }
+            match goyaml::from_yaml_exact(document, &limits) {
+                Ok(mut value @ (Value::Map(_) | Value::Seq(_))) => {
+                    let found = match &mut value {
+                        Value::Seq(items) => {
+                            let mut found = false;
+                            for item in items {
+                                found |= hide_object(item, false, depth + 1);
+                            }
+                            found
+                        }
+                        value => hide_object(value, false, depth + 1),
+                    };
+                    let yaml = || goyaml::to_yaml(&value).unwrap_or_else(|_| HIDDEN.to_owned());
+                    found.then(|| yaml().into())
+                }
+                // A text that is quoted once more; prose is its own text.
+                Ok(Value::String(inner)) if inner != document.trim() => {
+                    embedded(inner.as_bstr(), depth + 1).map(|_| BString::from(HIDDEN))
+                }
+                // In a script or a log.
+                _ if says_data(document) => Some(BString::from(HIDDEN)),
+                // A template of a Secret, or a broken one; prose may name the kind in a line.
+                _ => document
+                    .lines()
+                    .any(|line| is_kind_line(line.trim()))
+                    .then(|| BString::from(format!("# {HIDDEN}: this document does not read\n"))),
+            }
+        })
+        .collect();
+    if shown.iter().all(Option::is_none) {
+        return None;
+    }
+    let parts: Vec<BString> = documents
+        .into_iter()
+        .zip(shown)
+        .map(|(document, shown)| shown.unwrap_or(document))
+        .collect();
+    Some(bstr::join("---\n", parts).into())
+}
+
+/// Whether a text has the kind of a Secret in it.
+fn says_secret(text: &[u8]) -> bool {
+    text.find_iter("kind").any(|at| {
+        let rest = text.get(at + 4..).unwrap_or_default();
+        let rest = rest.trim_start_with(|c| matches!(c, '"' | '\'' | '\\' | ' '));
+        let Some(rest) = rest.strip_prefix(b":") else { return false };
+        let rest = rest.trim_start_with(|c| matches!(c, '"' | '\'' | '\\' | ' '));
+        let word = rest.get(..6).unwrap_or_default();
+        word.eq_ignore_ascii_case(b"secret")
+    })
+}
+
+/// Whether a text has the data of a Secret in it, in YAML or JSON, quoted or not.
+fn says_data(text: &[u8]) -> bool {
+    ["data", "stringData"].iter().any(|word| {
+        text.find_iter(word).any(|at| {
+            let rest = text.get(at + word.len()..).unwrap_or_default();
+            let rest = rest.trim_start_with(|c| matches!(c, '\\' | '"' | '\'' | ' '));
+            rest.starts_with(b":")
+        })
+    })
+}
+
+fn is_kind_line(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"- ").unwrap_or(line);
+    let kind = line.strip_prefix(b"kind:").map(<[u8]>::trim_ascii).unwrap_or_default();
+    kind.trim_with(|c| matches!(c, '"' | '\'')).eq_ignore_ascii_case(b"secret")
 }
 
 fn is_head(field: &BString) -> bool {
@@ -193,9 +344,9 @@ fn hide_metadata(metadata: &mut Map, data: &BTreeSet<BString>) {
 }
 
 /// Hides what is a credential in any object. Says whether there was one.
-fn hide_leaves(value: &mut Value) -> bool {
+fn hide_leaves(value: &mut Value, depth: usize) -> bool {
     match value {
-        Value::String(text) => match text_without(text.as_bstr()) {
+        Value::String(text) => match text_at(text.as_bstr(), depth) {
             Some(shown) => {
                 *value = Value::String(shown);
                 true
@@ -205,9 +356,13 @@ fn hide_leaves(value: &mut Value) -> bool {
         Value::Seq(items) => {
             let mut found = false;
             for item in items {
-                found |= hide_leaves(item);
+                found |= hide_leaves(item, depth);
             }
             found
+        }
+        Value::Map(map) if is_secret(map) => {
+            hide_secret(map);
+            true
         }
         Value::Map(map) => {
             let is_pair = names_its_value(map);
@@ -219,7 +374,7 @@ fn hide_leaves(value: &mut Value) -> bool {
                     *value = Value::from(HIDDEN);
                     return true;
                 }
-                hide_leaves(value) || found
+                hide_leaves(value, depth) || found
             })
         }
         _ => false,
@@ -268,7 +423,20 @@ mod tests {
             "# pw: LEAK\nkind: Secret\n# LEAK\ndata: {x: LEAK} # LEAK\n",
             "kind: ConfigMap\ndata:\n  x: |\n    -----BEGIN PRIVATE KEY-----\n    LEAK\n",
             "kind: ConfigMap\ndata: {x: 'a postgres://u:LEAK@h/x'}\n",
+            // JSON in a text, quoted once and twice, and in a script.
+            "kind: ConfigMap\ndata:\n  x: \"\\\"{\\\\\\\"kind\\\\\\\": \\\\\\\"Secret\\\\\\\", \\\\\\\"stringData\\\\\\\": {\\\\\\\"x\\\\\\\": \\\\\\\"LEAK\\\\\\\"}}\\\"\"\n",
+            "kind: ConfigMap\ndata:\n  x: \"\\\"\\\\\\\"{\\\\\\\\\\\\\\\"kind\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"Secret\\\\\\\\\\\\\\\", \\\\\\\\\\\\\\\"stringData\\\\\\\\\\\\\\\": {\\\\\\\\\\\\\\\"x\\\\\\\\\\\\\\\": \\\\\\\\\\\\\\\"LEAK\\\\\\\\\\\\\\\"}}\\\\\\\"\\\"\"\n",
+            "kind: ConfigMap\ndata:\n  x: \"curl -d '{\\\"kind\\\": \\\"Secret\\\", \\\"stringData\\\": {\\\"x\\\": \\\"LEAK\\\"}}' http://x\\n\"\n",
+            "kind: ConfigMap\ndata: {x: 'printf \"kind: Secret\\nstringData:\\n  x: LEAK\"'}\n",
+            "kind: ConfigMap\ndata: {x: \"a: b\\n  c\\nf '{kind: Secret, data: {x: LEAK}}'\"}\n",
             "kind: Pod\nspec: {containers: [{env: [{name: DB_PASSWORD, value: LEAK}]}]}\n",
+            "kind: Pod\nspec: {args: [--token=LEAK, 'Authorization: Bearer LEAK']}\n",
+            "kind: Object\nspec: {manifest: {apiVersion: v1, kind: Secret, stringData: {x: LEAK}}}\n",
+            "kind: ConfigMap\ndata: {x: \"apiVersion: v1\\nkind: Secret\\ndata: {x: LEAK}\\n\"}\n",
+            "kind: ConfigMap\ndata: {x: '{\"kind\":\"Secret\",\"stringData\":{\"x\":\"LEAK\"}}'}\n",
+            "kind: ConfigMap\ndata: {x: \"kind: Secret\\nstringData: {x: {{ LEAK }}}\\n\"}\n",
+            "kind: ConfigMap\ndata: {x: \"- kind: Secret\\n  stringData: {x: LEAK}\\n\"}\n",
+            "kind: ConfigMap\ndata:\n  x: |\n    -----BEGIN PGP PRIVATE KEY BLOCK-----\n    LEAK\n",
         ] {
             for hidden in [manifest(text), document(text), manifest(&format!("---\n{text}"))] {
                 assert!(!hidden.contains("LEAK"), "{text}\n=>\n{hidden}");
@@ -280,6 +448,8 @@ mod tests {
             "kind: Pod\nspec:\n  volumes: [{secret: {secretName: a}}]\n# c\n",
             "kind: Pod\nspec: {env: [{name: A_TOKEN, valueFrom: {secretKeyRef: {name: a, key: b}}}]}\n",
             "# nothing\n",
+            "kind: X\nspec: {targetRef: {apiVersion: v1, kind: Secret, name: a}}\n",
+            "kind: ConfigMap\ndata: {a: 'the kind: Secrets are kept elsewhere'}\n",
             "kind: ConfigMap\ndata: {a: b}\n...\n# end\n",
         ] {
             assert_eq!(manifest(text), text);

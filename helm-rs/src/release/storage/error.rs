@@ -104,8 +104,8 @@ pub enum StorageError {
 
 impl StorageError {
     /// Whether the release or revision is not there.
-    pub const fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound)
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound) || self.cluster().is_some_and(ClusterError::is_not_found)
     }
 
     /// The cluster's error, where one is the cause.

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DecodeError, Driver, Entry, Labels, StorageError, StorageReply, Stored, decode_record,
-    encode_record, has_labels, labels_of, without_system,
+    DecodeError, Driver, Entry, Labels, StorageError, StorageReply, Write, decode_record,
+    encode_record, has_labels,
 };
 use crate::cluster::Clock;
 use crate::release::Record;
@@ -63,12 +63,12 @@ impl FilesDriver {
         Ok(self.folder.join(format!("{key}.json")))
     }
 
-    fn write(
+    fn write_file(
         &self,
         key: &str,
         record: &Record,
         labels: Labels,
-        replace: bool,
+        write: Write,
     ) -> Result<(), StorageError> {
         let path = self.path(key)?;
         let stub = Stub {
@@ -76,18 +76,18 @@ impl FilesDriver {
             kind: "Secret".to_owned(),
             metadata: Metadata { name: key.to_owned(), namespace: self.namespace.clone(), labels },
             secret_type: "helm.sh/release.v1".to_owned(),
-            data: Data { release: STANDARD.encode(encode_record(record)?) },
+            data: Data { release: encode_record(record, true)? },
         };
         let fail = |source| StorageError::File { doing: "write", path: path.clone(), source };
         let text = serde_json::to_vec(&stub).map_err(|error| fail(error.into()))?;
         fs::create_dir_all(&self.folder).map_err(fail)?;
-        if replace && !path.exists() {
+        if write == Write::Replace && !path.exists() {
             return Err(StorageError::NotFound);
         }
         // A crash leaves the old file or the new one, never half of one.
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(fail)?;
         file.write_all(&text).map_err(fail)?;
-        if replace {
+        if write == Write::Replace {
             file.persist(&path).map(drop).map_err(|error| fail(error.error))
         } else {
             match file.persist_noclobber(&path) {
@@ -112,7 +112,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
 fn decode(text: &[u8]) -> Result<(Labels, Result<Record, DecodeError>), DecodeError> {
     let stub: Stub = serde_json::from_slice(text)?;
     let release = STANDARD.decode(&stub.data.release).map_err(DecodeError::from);
-    Ok((stub.metadata.labels, release.and_then(|release| decode_record(&release))))
+    Ok((stub.metadata.labels, release.and_then(decode_record)))
 }
 
 impl Driver for FilesDriver {
@@ -120,22 +120,32 @@ impl Driver for FilesDriver {
         "File"
     }
 
-    fn get<'a>(&'a self, key: &'a str) -> StorageReply<'a, Stored> {
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn entry<'a>(&'a self, key: &'a str) -> StorageReply<'a, Option<Entry>> {
         Box::pin(async move {
-            let text = read(&self.path(key)?)?.ok_or(StorageError::NotFound)?;
-            let fail = |source| StorageError::Decode { key: key.to_owned(), source };
-            let (labels, record) = decode(&text).map_err(fail)?;
-            Ok(Stored { record: record.map_err(fail)?, labels: without_system(labels) })
+            let Some(text) = read(&self.path(key)?)? else { return Ok(None) };
+            let (labels, record) = match decode(&text) {
+                Ok(read) => read,
+                Err(error) => (Labels::new(), Err(error)),
+            };
+            Ok(Some(Entry { key: key.to_owned(), labels, record }))
         })
     }
 
-    fn query<'a>(&'a self, wanted: &'a Labels) -> StorageReply<'a, Vec<Entry>> {
+    fn each<'a>(
+        &'a self,
+        wanted: &'a Labels,
+        visit: &'a mut (dyn FnMut(Entry) + Send),
+    ) -> StorageReply<'a, ()> {
         Box::pin(async move {
             let fail =
                 |source| StorageError::File { doing: "read", path: self.folder.clone(), source };
             let folder = match fs::read_dir(&self.folder) {
                 Ok(folder) => folder,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(error) => return Err(fail(error)),
             };
             let mut keys = Vec::new();
@@ -146,46 +156,26 @@ impl Driver for FilesDriver {
                 );
             }
             keys.sort_unstable();
-            let mut entries = Vec::new();
             for key in keys {
-                let Some(text) = read(&self.path(&key)?)? else { continue };
-                match decode(&text) {
-                    Ok((labels, record)) if has_labels(&labels, wanted) => {
-                        entries.push(Entry { key, labels, record });
-                    }
-                    Ok(_) => {}
-                    // Without labels it cannot be told whose it is: it is everyone's problem.
-                    Err(error) => {
-                        entries.push(Entry { key, labels: Labels::new(), record: Err(error) });
-                    }
+                let Some(entry) = self.entry(&key).await? else { continue };
+                // Without labels it cannot be told whose it is: it is everyone's problem.
+                let is_lost = entry.labels.is_empty() && entry.record.is_err();
+                if is_lost || has_labels(&entry.labels, wanted) {
+                    visit(entry);
                 }
             }
-            Ok(entries)
+            Ok(())
         })
     }
 
-    fn create<'a>(
+    fn write<'a>(
         &'a self,
         key: &'a str,
         record: &'a Record,
-        labels: &'a Labels,
+        labels: Labels,
+        write: Write,
     ) -> StorageReply<'a, ()> {
-        Box::pin(async move {
-            let labels = labels_of(record, labels, ("createdAt", self.clock.now().as_second()))?;
-            self.write(key, record, labels, false)
-        })
-    }
-
-    fn update<'a>(
-        &'a self,
-        key: &'a str,
-        record: &'a Record,
-        labels: &'a Labels,
-    ) -> StorageReply<'a, ()> {
-        Box::pin(async move {
-            let labels = labels_of(record, labels, ("modifiedAt", self.clock.now().as_second()))?;
-            self.write(key, record, labels, true)
-        })
+        Box::pin(async move { self.write_file(key, record, labels, write) })
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> StorageReply<'a, ()> {

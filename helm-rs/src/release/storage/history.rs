@@ -1,6 +1,6 @@
 //! A release's revisions, with the limit on their number (`pkg/storage/storage.go`).
 
-use super::{Driver, Entry, Labels, StorageError, Stored, record_key};
+use super::{Driver, Entry, Head, Labels, StorageError, Stored, record_key};
 use crate::error_chain;
 use crate::release::{Record, Status};
 
@@ -80,26 +80,37 @@ impl<'a> Storage<'a> {
         if entries.is_empty() { Err(StorageError::NotFound) } else { Ok(entries) }
     }
 
-    /// Looks at each revision of a release in the store's order, decoded one at a time; entries
-    /// that do not decode are passed over.
+    /// What there is of a release, the oldest revision first, without its records: one may not
+    /// decode.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no entry; the first error of `visit`.
-    pub async fn each<E: From<StorageError> + Send>(
+    /// [`StorageError::NotFound`] when there is nothing.
+    pub async fn heads(&self, name: &str) -> Result<Vec<Head>, StorageError> {
+        let mut heads = self.driver.heads(&labels_of_release(name)).await?;
+        if heads.is_empty() {
+            return Err(StorageError::NotFound);
+        }
+        heads.sort_by_cached_key(Head::revision);
+        Ok(heads)
+    }
+
+    /// The newest of these revisions whose record decodes. The records are read one at a time:
+    /// one is a megabyte, and mostly the first one is it.
+    ///
+    /// # Errors
+    /// As the driver.
+    pub async fn newest_of(
         &self,
-        name: &str,
-        mut visit: impl FnMut(Stored) -> Result<(), E> + Send,
-    ) -> Result<(), E> {
-        let labels = labels_of_release(name);
-        let (mut found, mut result) = (false, Ok(()));
-        let mut entry = |entry: Entry| {
-            found = true;
-            if let (Ok(record), Ok(())) = (entry.record, &result) {
-                result = visit(Stored { record, labels: entry.labels });
+        heads: impl IntoIterator<Item = &Head, IntoIter: DoubleEndedIterator>,
+    ) -> Result<Option<Stored>, StorageError> {
+        for head in heads.into_iter().rev() {
+            if let Some(Entry { record: Ok(record), labels, .. }) =
+                self.driver.entry(&head.key).await?
+            {
+                return Ok(Some(Stored { record, labels }));
             }
-        };
-        self.driver.each(&labels, &mut entry).await?;
-        if found { result } else { Err(StorageError::NotFound.into()) }
+        }
+        Ok(None)
     }
 
     /// A release's revisions in the store's order; entries that do not decode are passed over.
@@ -116,16 +127,7 @@ impl<'a> Storage<'a> {
     /// [`StorageError::NotFound`] when there are none, [`StorageError::NoRevision`] when none
     /// decodes.
     pub async fn last(&self, name: &str) -> Result<Stored, StorageError> {
-        let mut newest: Option<(i64, Stored)> = None;
-        self.each(name, |stored| {
-            let revision = stored.record.revision()?;
-            if newest.as_ref().is_none_or(|(other, _)| revision > *other) {
-                newest = Some((revision, stored));
-            }
-            Ok::<_, StorageError>(())
-        })
-        .await?;
-        let newest = newest.map(|(_, stored)| stored);
+        let newest = self.newest_of(&self.heads(name).await?).await?;
         newest.ok_or_else(|| StorageError::NoRevision { name: name.to_owned() })
     }
 
@@ -162,22 +164,16 @@ impl<'a> Storage<'a> {
     /// Deletes the oldest revisions beyond `keep`, never the newest deployed one
     /// (`removeLeastRecent`).
     ///
-    /// One query where Helm makes two, and no read before a delete; what is deleted is the same.
+    /// One query where Helm makes two, and no record read. What is deleted is the same, but for
+    /// records that do not decode, which Helm does not see and which count here.
     ///
     /// # Errors
     /// After trying them all: the error of one, or how many failed.
     pub async fn remove_least_recent(&self, name: &str, keep: usize) -> Result<(), StorageError> {
-        let (mut revisions, mut last_deployed) = (Vec::new(), None);
-        self.each(name, |stored| {
-            let revision = stored.record.revision()?;
-            if stored.has_status(&Status::Deployed) {
-                last_deployed = last_deployed.max(Some(revision));
-            }
-            revisions.push(revision);
-            Ok::<_, StorageError>(())
-        })
-        .await?;
-        revisions.sort_unstable();
+        let heads = self.heads(name).await?;
+        let deployed = heads.iter().filter(|head| head.has_status(&Status::Deployed));
+        let last_deployed = deployed.filter_map(Head::revision).max();
+        let revisions: Vec<i64> = heads.iter().filter_map(Head::revision).collect();
         let surplus = revisions.len().saturating_sub(keep);
         let victims =
             revisions.into_iter().filter(|revision| Some(*revision) != last_deployed).take(surplus);

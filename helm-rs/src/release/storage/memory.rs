@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{
-    Driver, Entry, Labels, StorageError, StorageReply, Stored, has_labels, labels_of,
-    without_system,
-};
+use super::{Driver, Entry, Labels, StorageError, StorageReply, Write, has_labels};
 use crate::cluster::Clock;
 use crate::release::Record;
 
@@ -43,56 +40,45 @@ impl Driver for MemoryDriver {
         "Memory"
     }
 
-    fn get<'a>(&'a self, key: &'a str) -> StorageReply<'a, Stored> {
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn entry<'a>(&'a self, key: &'a str) -> StorageReply<'a, Option<Entry>> {
         Box::pin(async move {
             check(key)?;
-            let records = self.records();
-            let (record, labels) = records.get(key).ok_or(StorageError::NotFound)?;
-            Ok(Stored { record: record.clone(), labels: without_system(labels.clone()) })
+            Ok(self.records().get_key_value(key).map(entry))
         })
     }
 
-    fn query<'a>(&'a self, wanted: &'a Labels) -> StorageReply<'a, Vec<Entry>> {
-        Box::pin(async move {
-            let records = self.records();
-            let entry = |(key, (record, labels)): (&String, &(Record, Labels))| Entry {
-                key: key.clone(),
-                labels: labels.clone(),
-                record: Ok(record.clone()),
-            };
-            let chosen = records.iter().filter(|(_, (_, labels))| has_labels(labels, wanted));
-            Ok(chosen.map(entry).collect())
-        })
-    }
-
-    fn create<'a>(
+    fn each<'a>(
         &'a self,
-        key: &'a str,
-        record: &'a Record,
-        labels: &'a Labels,
+        wanted: &'a Labels,
+        visit: &'a mut (dyn FnMut(Entry) + Send),
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let labels = labels_of(record, labels, ("createdAt", self.clock.now().as_second()))?;
-            let mut records = self.records();
-            if records.contains_key(key) {
-                return Err(StorageError::Exists);
-            }
-            records.insert(key.to_owned(), (record.clone(), labels));
+            let records = self.records();
+            let chosen = records.iter().filter(|(_, (_, labels))| has_labels(labels, wanted));
+            chosen.map(entry).for_each(visit);
             Ok(())
         })
     }
 
-    fn update<'a>(
+    fn write<'a>(
         &'a self,
         key: &'a str,
         record: &'a Record,
-        labels: &'a Labels,
+        labels: Labels,
+        write: Write,
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let labels = labels_of(record, labels, ("modifiedAt", self.clock.now().as_second()))?;
             let mut records = self.records();
-            let slot = records.get_mut(key).ok_or(StorageError::NotFound)?;
-            *slot = (record.clone(), labels);
+            match (write, records.contains_key(key)) {
+                (Write::New, true) => return Err(StorageError::Exists),
+                (Write::Replace, false) => return Err(StorageError::NotFound),
+                _ => {}
+            }
+            records.insert(key.to_owned(), (record.clone(), labels));
             Ok(())
         })
     }
@@ -103,4 +89,8 @@ impl Driver for MemoryDriver {
             self.records().remove(key).map(drop).ok_or(StorageError::NotFound)
         })
     }
+}
+
+fn entry((key, (record, labels)): (&String, &(Record, Labels))) -> Entry {
+    Entry { key: key.clone(), labels: labels.clone(), record: Ok(record.clone()) }
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::check_label_value;
 use super::{
-    DecodeError, Driver, Entry, Labels, StorageError, StorageReply, Stored, decode_record,
-    encode_record, labels_of, without_system,
+    DecodeError, Driver, Entry, Head, Labels, StorageError, StorageReply, Stored, Write,
+    decode_record, encode_record,
 };
 use crate::cluster::{
     Clock, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, Target,
@@ -21,6 +21,9 @@ use crate::release::Record;
 /// Records of one release in one answer of the server. One of a large chart is some 400 KB, and an
 /// answer is held twice while it is read; a release of ten revisions takes four answers.
 const PAGE: usize = 3;
+
+/// What Helm says to be doing when it looks for the records of a release.
+const QUERY: &str = "query: failed to query with labels";
 
 /// Which objects hold the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +72,27 @@ impl<'a> ObjectDriver<'a> {
     }
 
     fn options(&self) -> WriteOptions {
-        WriteOptions { field_manager: self.field_manager.clone(), ..WriteOptions::default() }
+        WriteOptions {
+            field_manager: self.field_manager.clone(),
+            // The record itself is known.
+            metadata_only: true,
+            ..WriteOptions::default()
+        }
+    }
+
+    /// The query for entries with labels, and what Helm says to be doing then.
+    fn query_for(&self, wanted: &Labels) -> Result<(ListQuery, &'static str), StorageError> {
+        let mut selector = Vec::with_capacity(wanted.len());
+        for (name, value) in wanted {
+            check_label_value(value)?;
+            selector.push(format!("{name}={value}"));
+        }
+        let query = ListQuery {
+            namespace: self.namespace.clone(),
+            labels: selector.join(","),
+            ..ListQuery::default()
+        };
+        Ok((query, if wanted.len() > 1 { QUERY } else { "list: failed to list" }))
     }
 
     /// Helm names what it was doing for Secrets and does not for ConfigMaps.
@@ -81,22 +104,17 @@ impl<'a> ObjectDriver<'a> {
     }
 
     fn object(&self, key: &str, record: &Record, labels: &Labels) -> Result<Value, StorageError> {
-        let release = encode_record(record)?;
+        let is_secret = self.kind == ObjectKind::Secret;
         let mut object = json!({
             "apiVersion": "v1",
+            "kind": self.resource.kind.kind,
             "metadata": { "name": key, "namespace": self.namespace, "labels": labels },
         });
-        match self.kind {
-            ObjectKind::Secret => {
-                object["kind"] = "Secret".into();
-                object["type"] = "helm.sh/release.v1".into();
-                object["data"] = json!({ "release": STANDARD.encode(release) });
-            }
-            ObjectKind::ConfigMap => {
-                object["kind"] = "ConfigMap".into();
-                object["data"] = json!({ "release": release });
-            }
+        if is_secret {
+            object["type"] = "helm.sh/release.v1".into();
         }
+        // Moved in, since it is large.
+        object["data"]["release"] = Value::String(encode_record(record, is_secret)?);
         Ok(object)
     }
 
@@ -117,14 +135,27 @@ impl<'a> ObjectDriver<'a> {
         }
     }
 
-    fn record(&self, object: &Value) -> Result<Record, DecodeError> {
-        let release =
-            object.pointer("/data/release").and_then(Value::as_str).ok_or(DecodeError::Missing)?;
-        match self.kind {
-            ObjectKind::Secret => decode_record(&STANDARD.decode(release)?),
-            ObjectKind::ConfigMap => decode_record(release.as_bytes()),
-        }
+    /// Takes an object apart.
+    fn entry_of(&self, mut object: Value) -> Entry {
+        let release = object.pointer_mut("/data/release").map(Value::take);
+        let Head { key, labels } = head(&object);
+        drop(object);
+        Entry { key, labels, record: self.record(release) }
     }
+
+    fn record(&self, release: Option<Value>) -> Result<Record, DecodeError> {
+        let Some(Value::String(release)) = release else { return Err(DecodeError::Missing) };
+        let release = match self.kind {
+            ObjectKind::Secret => STANDARD.decode(release)?,
+            ObjectKind::ConfigMap => release.into_bytes(),
+        };
+        decode_record(release)
+    }
+}
+
+fn head(object: &Value) -> Head {
+    let key = object.pointer("/metadata/name").and_then(Value::as_str);
+    Head { key: key.unwrap_or_default().to_owned(), labels: labels(object) }
 }
 
 fn labels(object: &Value) -> Labels {
@@ -141,6 +172,10 @@ impl Driver for ObjectDriver<'_> {
         }
     }
 
+    fn clock(&self) -> &dyn Clock {
+        self.clock
+    }
+
     fn get<'a>(&'a self, key: &'a str) -> StorageReply<'a, Stored> {
         Box::pin(async move {
             let object = match self.cluster.get(&self.target(key)).await {
@@ -151,18 +186,22 @@ impl Driver for ObjectDriver<'_> {
                     return Err(self.error(doing, error));
                 }
             };
-            let record = self
-                .record(&object)
-                .map_err(|source| StorageError::Decode { key: key.to_owned(), source })?;
-            Ok(Stored { record, labels: without_system(labels(&object)) })
+            self.entry_of(object).stored(key)
         })
     }
 
-    fn query<'a>(&'a self, wanted: &'a Labels) -> StorageReply<'a, Vec<Entry>> {
+    /// Asked for as a list of one, which needs no other right than the list of all.
+    fn entry<'a>(&'a self, key: &'a str) -> StorageReply<'a, Option<Entry>> {
         Box::pin(async move {
-            let mut entries = Vec::new();
-            self.each(wanted, &mut |entry| entries.push(entry)).await?;
-            Ok(entries)
+            let query = ListQuery {
+                namespace: self.namespace.clone(),
+                fields: format!("metadata.name={key}"),
+                limit: 1,
+                ..ListQuery::default()
+            };
+            let page = self.cluster.list(&self.resource, &query).await;
+            let page = page.map_err(|error| self.error(QUERY, error))?;
+            Ok(page.items.into_iter().next().map(|object| self.entry_of(object)))
         })
     }
 
@@ -172,28 +211,13 @@ impl Driver for ObjectDriver<'_> {
         visit: &'a mut (dyn FnMut(Entry) + Send),
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let mut selector = Vec::with_capacity(wanted.len());
-            for (name, value) in wanted {
-                check_label_value(value)?;
-                selector.push(format!("{name}={value}"));
-            }
-            let query = ListQuery {
-                namespace: self.namespace.clone(),
-                labels: selector.join(","),
-                limit: if wanted.contains_key("name") { PAGE } else { 0 },
-                ..ListQuery::default()
-            };
-            let doing = if wanted.len() > 1 {
-                "query: failed to query with labels"
-            } else {
-                "list: failed to list"
-            };
+            let (mut query, doing) = self.query_for(wanted)?;
+            query.limit = if wanted.contains_key("name") { PAGE } else { 0 };
             let mut seen = BTreeSet::new();
             let each = |object: Value| {
-                let key = object.pointer("/metadata/name").and_then(Value::as_str);
-                let key = key.unwrap_or_default().to_owned();
-                if seen.insert(key.clone()) {
-                    visit(Entry { key, labels: labels(&object), record: self.record(&object) });
+                let entry = self.entry_of(object);
+                if seen.insert(entry.key.clone()) {
+                    visit(entry);
                 }
                 Ok::<_, ClusterError>(())
             };
@@ -201,37 +225,39 @@ impl Driver for ObjectDriver<'_> {
         })
     }
 
-    fn create<'a>(
-        &'a self,
-        key: &'a str,
-        record: &'a Record,
-        labels: &'a Labels,
-    ) -> StorageReply<'a, ()> {
+    fn heads<'a>(&'a self, wanted: &'a Labels) -> StorageReply<'a, Vec<Head>> {
         Box::pin(async move {
-            let labels = labels_of(record, labels, ("createdAt", self.clock.now().as_second()))?;
-            let object = self.object(key, record, &labels)?;
-            match self.cluster.create(&self.target(key), &object, &self.options()).await {
-                Ok(_) => Ok(()),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(StorageError::Exists),
-                Err(error) => Err(self.error("create: failed to create", error)),
-            }
+            let (mut query, doing) = self.query_for(wanted)?;
+            query.metadata_only = true;
+            let found = list_all(self.cluster, &self.resource, &query).await;
+            let found = found.map_err(|error| self.error(doing, error))?;
+            Ok(found.items.iter().map(head).collect())
         })
     }
 
-    fn update<'a>(
+    fn write<'a>(
         &'a self,
         key: &'a str,
         record: &'a Record,
-        labels: &'a Labels,
+        labels: Labels,
+        write: Write,
     ) -> StorageReply<'a, ()> {
         Box::pin(async move {
-            let labels = labels_of(record, labels, ("modifiedAt", self.clock.now().as_second()))?;
             let object = self.object(key, record, &labels)?;
-            self.cluster
-                .update(&self.target(key), &object, &self.options())
-                .await
-                .map(drop)
-                .map_err(|error| self.error("update: failed to update", error))
+            let (target, options) = (self.target(key), self.options());
+            match write {
+                Write::New => match self.cluster.create(&target, &object, &options).await {
+                    Ok(_) => Ok(()),
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                        Err(StorageError::Exists)
+                    }
+                    Err(error) => Err(self.error("create: failed to create", error)),
+                },
+                Write::Replace => match self.cluster.update(&target, &object, &options).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(self.error("update: failed to update", error)),
+                },
+            }
         })
     }
 

@@ -69,9 +69,11 @@ pub fn expected(records: &[Audited]) -> Vec<Expected> {
     let mut all = Vec::new();
     for ((namespace, release), revisions) in releases {
         let Some(current) = current(&revisions) else { continue };
-        all.extend(current.objects.iter().map(|(identity, api_version)| Expected {
-            identity: identity.clone(),
-            api_version: api_version.clone(),
+        let mut objects: Vec<_> = current.objects.iter().collect();
+        objects.sort();
+        all.extend(objects.into_iter().map(|(identity, api_version)| Expected {
+            identity: Identity::clone(identity),
+            api_version: api_version.to_string(),
             namespace: namespace.to_owned(),
             release: release.to_owned(),
             revision: current.summary.revision,

@@ -10,12 +10,14 @@
 
 mod apis;
 mod code;
+mod intern;
 mod live;
 mod record;
 mod rerender;
 mod together;
 
 pub use code::{Code, Severity};
+pub use intern::Interner;
 pub use live::{Expected, Live, compare_live, expected, look};
 pub use record::{Audited, audit, no_record, undecodable};
 pub use rerender::{Interrupt, Rerender, Rerendered, Verdict, rerender};
@@ -53,6 +55,8 @@ pub struct Question {
     pub kube_version: Option<KubeVersion>,
     /// Whether and how to render each record's chart again.
     pub rerender: Option<Rerender>,
+    /// What the records' objects are kept in: many records have the same ones.
+    pub interner: Interner,
 }
 
 /// Orders findings by namespace, release, revision, code.

@@ -1,13 +1,14 @@
 //! One record on its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use super::apis::{Served, served};
 use super::rerender::{Rerendered, Verdict, rerender};
 use super::{Code, Finding, OBJECT_LIMIT, Question};
-use crate::diff::{Identity, ManifestObject, read_objects};
-use crate::release::input::StoredRecord;
+use crate::diff::{Identity, ManifestObject, each_object};
+use crate::release::input::{Storage, StoredRecord};
 use crate::release::record::{Record, Summary};
 use crate::release::redact::Sensitive;
 use crate::release::status::Status;
@@ -19,6 +20,21 @@ const NEAR_LIMIT: usize = 80;
 /// default of Helm's `--timeout`.
 const PENDING_GRACE: i64 = 300;
 
+/// Objects of which the same is said one by one.
+const TOLD_OBJECTS: usize = 100;
+/// The events that Helm runs hooks at (`pkg/release/hook.go`).
+const HOOK_EVENTS: [&str; 9] = [
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
+];
+
 /// What the audit keeps of a record; its text is not among it.
 #[derive(Debug)]
 pub struct Audited {
@@ -28,9 +44,11 @@ pub struct Audited {
     pub(super) stored_size: usize,
     /// Tells records with other JSON apart.
     pub(super) digest: u64,
-    /// The manifest's objects with their API versions.
-    pub(super) objects: BTreeMap<Identity, String>,
+    /// The manifest's objects, each once, with their API versions, in the manifest's order.
+    pub(super) objects: Vec<(Arc<Identity>, Arc<str>)>,
     pub(super) findings: Vec<Finding>,
+    /// Findings about single objects, by code, those left out too.
+    counts: BTreeMap<Code, usize>,
     rerendered: Option<Rerendered>,
 }
 
@@ -50,8 +68,9 @@ pub fn audit(stored: &StoredRecord, json: &str, question: &Question) -> Result<A
         place: stored.place.clone(),
         stored_size: stored.stored_size(),
         digest: digest(json),
-        objects: BTreeMap::new(),
+        objects: Vec::new(),
         findings: Vec::new(),
+        counts: BTreeMap::new(),
         rerendered: None,
         summary,
     };
@@ -64,6 +83,7 @@ pub fn audit(stored: &StoredRecord, json: &str, question: &Question) -> Result<A
         Err(error) => audited.add(Code::UnreadableManifest, crate::error_chain(&error)),
     }
     audited.hooks(&record);
+    audited.tell_rest();
     // A parser may quote what it does not understand.
     let quotes = |finding: &&mut Finding| {
         matches!(finding.code, Code::UnreadableManifest | Code::UnreadableHooks)
@@ -140,7 +160,7 @@ impl Audited {
 
     /// Labels, name and namespace of the object against the body. Bare releases have none.
     fn head(&mut self, stored: &StoredRecord) {
-        if stored.name.is_empty() {
+        if stored.storage == Storage::Bare {
             return;
         }
         let expected = [
@@ -166,10 +186,11 @@ impl Audited {
         }
         let name = format!("sh.helm.release.v1.{}.v{}", self.summary.name, self.summary.revision);
         if stored.name != name {
-            self.add(
-                Code::ObjectName,
-                format!("the object is named {}, and should be {name}", stored.name),
-            );
+            let named = match stored.name.as_str() {
+                "" => "has no name".to_owned(),
+                other => format!("is named {other}"),
+            };
+            self.add(Code::ObjectName, format!("the object {named}, and should be {name}"));
         }
         if !stored.namespace.is_empty() && stored.namespace != self.summary.namespace {
             self.add(
@@ -212,39 +233,61 @@ impl Audited {
         }
     }
 
-    fn manifest(&mut self, manifest: &str, question: &Question) {
-        let objects = read_objects(manifest.as_bytes());
-        self.other_namespaces(&objects);
-        for object in objects {
-            match &object.fault {
-                Some(fault) => self.add(
-                    Code::UnreadableManifest,
-                    format!("{} of the manifest: {fault}", object.identity.name),
-                ),
-                None => self.object(&object, question),
+    /// A finding about one object: a record may have a hundred thousand of the same kind.
+    fn add_of_object(&mut self, code: Code, message: String) {
+        let count = self.counts.entry(code).or_default();
+        *count += 1;
+        if *count <= TOLD_OBJECTS {
+            self.add(code, message);
+        }
+    }
+
+    /// Says of how many objects nothing was said.
+    fn tell_rest(&mut self) {
+        for (code, count) in std::mem::take(&mut self.counts) {
+            if count > TOLD_OBJECTS {
+                self.add(code, format!("and {} more of these", count - TOLD_OBJECTS));
             }
         }
     }
 
-    /// One finding for each namespace that is not the release's.
-    fn other_namespaces(&mut self, objects: &[ManifestObject]) {
+    fn manifest(&mut self, manifest: &str, question: &Question) {
         let own = self.summary.namespace.clone();
-        let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for object in objects.iter().filter(|object| object.fault.is_none()) {
-            let Identity { namespace, kind, name, .. } = object.identity.clone().in_namespace(&own);
-            if !namespace.is_empty() && namespace != own {
-                others.entry(namespace).or_default().push(format!("{kind} {name}"));
+        let mut others: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
+        let mut places: HashMap<Arc<Identity>, usize> = HashMap::new();
+        each_object(manifest.as_bytes(), &mut |object| {
+            if let Some(fault) = &object.fault {
+                let message = format!("{} of the manifest: {fault}", object.identity.name);
+                return self.add_of_object(Code::UnreadableManifest, message);
             }
-        }
-        for (namespace, titles) in others {
-            let message =
+            let identity = object.identity.clone().in_namespace(&own);
+            if !identity.namespace.is_empty() && identity.namespace != own {
+                let (count, titles) = others.entry(identity.namespace.clone()).or_default();
+                *count += 1;
+                if *count <= TOLD_OBJECTS {
+                    titles.push(format!("{} {}", identity.kind, identity.name));
+                }
+            }
+            self.object(&object, identity, &mut places, question);
+        });
+        // One finding for each namespace that is not the release's.
+        for (namespace, (count, titles)) in others {
+            let mut message =
                 format!("in {namespace}, while the release is in {own}: {}", titles.join(", "));
+            if count > titles.len() {
+                message.push_str(&format!(" and {} more", count - titles.len()));
+            }
             self.add(Code::OtherNamespace, message);
         }
     }
 
-    fn object(&mut self, object: &ManifestObject, question: &Question) {
-        let identity = &object.identity;
+    fn object(
+        &mut self,
+        object: &ManifestObject,
+        identity: Identity,
+        places: &mut HashMap<Arc<Identity>, usize>,
+        question: &Question,
+    ) {
         let title = format!("{} {}", identity.kind, identity.name);
         if let Some(kubernetes) = &question.kube_version {
             let use_instead = |instead: &str| match instead {
@@ -254,14 +297,14 @@ impl Audited {
             let (api, kind, version) = (&object.api_version, &identity.kind, &kubernetes.version);
             match served(api, kind, kubernetes) {
                 Served::Yes => {}
-                Served::Removed(instead) => self.add(
+                Served::Removed(instead) => self.add_of_object(
                     Code::RemovedApi,
                     format!(
                         "{title}: Kubernetes {version} has no {api} {kind}; {}",
                         use_instead(instead)
                     ),
                 ),
-                Served::Until(removed, instead) => self.add(
+                Served::Until(removed, instead) => self.add_of_object(
                     Code::DeprecatedApi,
                     format!(
                         "{title}: {api} {kind} goes with Kubernetes 1.{removed}; {}",
@@ -270,10 +313,18 @@ impl Audited {
                 ),
             }
         }
-        let identity = identity.clone().in_namespace(&self.summary.namespace);
-        let is_named = !identity.name.is_empty();
-        if is_named && self.objects.insert(identity, object.api_version.clone()).is_some() {
-            self.add(Code::DuplicateObject, format!("{title} is in the manifest twice"));
+        if identity.name.is_empty() {
+            return;
+        }
+        let (identity, api_version) = question.interner.intern(identity, &object.api_version);
+        let known = places.get(&identity).and_then(|&place| self.objects.get_mut(place));
+        if let Some(known) = known {
+            known.1 = api_version;
+            let message = format!("{title} is in the manifest twice");
+            self.add_of_object(Code::DuplicateObject, message);
+        } else {
+            places.insert(Arc::clone(&identity), self.objects.len());
+            self.objects.push((identity, api_version));
         }
     }
 
@@ -283,13 +334,18 @@ impl Audited {
             Err(error) => return self.add(Code::UnreadableHooks, crate::error_chain(&error)),
         };
         for hook in hooks {
-            for object in read_objects(hook.manifest.as_bytes()) {
-                if let Some(fault) = object.fault {
-                    let message =
-                        format!("hook {} {} of {}: {fault}", hook.kind, hook.name, hook.path);
-                    self.add(Code::UnreadableHooks, message);
+            let title = format!("hook {} {} of {}", hook.kind, hook.name, hook.path);
+            for event in &hook.events {
+                if !HOOK_EVENTS.contains(&event.as_str()) {
+                    let message = format!("{title}: Helm knows no event {event:?}");
+                    self.add_of_object(Code::UnreadableHooks, message);
                 }
             }
+            each_object(hook.manifest.as_bytes(), &mut |object| {
+                if let Some(fault) = object.fault {
+                    self.add_of_object(Code::UnreadableHooks, format!("{title}: {fault}"));
+                }
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the records of an input say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::record::Audited;
 use super::{Code, Finding, OBJECT_LIMIT, sort};
@@ -17,7 +18,7 @@ pub fn verify(records: Vec<Audited>) -> Vec<Finding> {
 /// reported as missing. Their findings are not part of the result.
 pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut claims: BTreeMap<Identity, (String, String)> = BTreeMap::new();
+    let mut claims = Claims::default();
     for ((namespace, release), mut revisions) in by_release(records) {
         for record in &mut revisions {
             findings.append(&mut record.findings);
@@ -34,19 +35,55 @@ pub fn verify_beside(records: Vec<Audited>, undecodable: &[Finding]) -> Vec<Find
         revisions.reverse();
         together(&revisions, &broken, &mut findings);
         let Some(current) = current(&revisions.iter().collect::<Vec<_>>()) else { continue };
-        for object in current.objects.keys() {
-            let owner = (namespace.clone(), release.clone());
-            if let Some((other_namespace, other)) = claims.insert(object.clone(), owner) {
-                let message =
-                    format!("{object} also belongs to release {other} in {other_namespace}");
-                findings.push(of_release(current, Code::ClaimedTwice, message));
-            }
-        }
+        claims.add(current, &mut findings);
     }
     sort(&mut findings);
     // An object that is in a manifest three times is reported once.
     findings.dedup();
     findings
+}
+
+/// Objects of one pair of releases that are told one by one.
+const TOLD: usize = 10;
+
+/// Which release has which object in its manifest.
+#[derive(Default)]
+struct Claims {
+    /// Namespace and name.
+    releases: Vec<(String, String)>,
+    /// The last of the releases that claim an object.
+    last: HashMap<Arc<Identity>, usize>,
+}
+
+impl Claims {
+    /// Adds a release's objects; says of which other release's they are too.
+    fn add(&mut self, current: &Audited, findings: &mut Vec<Finding>) {
+        let own = self.releases.len();
+        self.releases.push((current.namespace.clone(), current.summary.name.clone()));
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for (object, _) in &current.objects {
+            let Some(other) = self.last.insert(Arc::clone(object), own) else { continue };
+            let count = counts.entry(other).or_default();
+            *count += 1;
+            if *count <= TOLD {
+                let message = format!("{object} also belongs to {}", self.title(other));
+                findings.push(of_release(current, Code::ClaimedTwice, message));
+            }
+        }
+        for (other, count) in counts {
+            if count > TOLD {
+                let message =
+                    format!("{} more objects also belong to {}", count - TOLD, self.title(other));
+                findings.push(of_release(current, Code::ClaimedTwice, message));
+            }
+        }
+    }
+
+    fn title(&self, release: usize) -> String {
+        let (namespace, name) =
+            self.releases.get(release).map_or(("", ""), |(namespace, name)| (namespace, name));
+        format!("release {name} in {namespace}")
+    }
 }
 
 /// The records of each release, by namespace and name, ordered by revision.

@@ -153,8 +153,13 @@ fn role_of(identity: &str, need: &Need, right: &Right, needs: &Needs) -> String 
 
 /// Checks what is needed before anything else: reading the installation, and ichor's namespace.
 ///
-/// Says nothing when the caller cannot be asked for.
+/// Says nothing when the caller cannot be asked for. Who that is matters only to the words of a
+/// refusal.
 pub(crate) async fn check_first(cluster: &dyn Cluster, needs: Needs) -> Rights {
+    let rights = check(cluster, &WhoWrites::Caller, "", &needs).await;
+    if rights.missing.is_empty() {
+        return rights;
+    }
     let caller = cluster.identity().await.map(|subject| subject.user).unwrap_or_default();
     check(cluster, &WhoWrites::Caller, &caller, &needs).await
 }

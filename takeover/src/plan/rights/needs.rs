@@ -6,17 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cilium::pinned::{CONFIG_MAP, NAMESPACE, RECORD_NAMESPACE};
-use cilium::provenance::CLI_SECRET;
 use helm_rs::action::rights::{Right, granted};
 use helm_rs::apply::Item;
 use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
 use serde_json::Value;
 
+use crate::inventory;
 use crate::plan::{Action, RecordAbout};
 use crate::run::lock;
 use crate::survey::{OPERATOR, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const FINDING: &str = "finding the foreign records";
 
 /// What a right is about; decides which of the Job's Roles holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,10 +124,25 @@ impl Needs {
         }
     }
 
-    /// What the Cilium CLI left.
-    pub(crate) fn cli(&mut self) {
-        let right = Right::named("get", "", "secrets", NAMESPACE, CLI_SECRET);
-        self.plain(Part::Installation, right, "the Cilium CLI's values");
+    /// Seeing where a takeover stands: ichor's records, stored plan, backups and lock.
+    pub(crate) fn seeing_own(&mut self) {
+        let lease =
+            Right::named("get", "coordination.k8s.io", "leases", RECORD_NAMESPACE, lock::LEASE);
+        let secrets = ["get", "list"].map(|verb| Right::any(verb, "", "secrets", RECORD_NAMESPACE));
+        for right in [lease].into_iter().chain(secrets) {
+            self.plain(Part::Installation, right, "ichor's records, plan, backups and lock");
+        }
+    }
+
+    /// Looking for what is not there: records of the release, values of the Cilium CLI.
+    pub(crate) fn looking<'a>(&mut self, rights: impl IntoIterator<Item = &'a Right>) {
+        for right in rights {
+            if right.verb == "list" {
+                self.plain(Part::Records, right.clone(), FINDING);
+            } else {
+                self.plain(Part::Installation, right.clone(), "the Cilium CLI's values");
+            }
+        }
     }
 
     /// Objects that are read because templates look them up, or because the foreign release had
@@ -146,13 +162,20 @@ impl Needs {
             let (place, name) = (about.namespace.as_str(), about.name.as_str());
             if places.insert((plural, place)) {
                 let right = Right::any("list", "", plural, place);
-                self.plain(Part::Records, right, "finding the foreign records");
+                self.plain(Part::Records, right, FINDING);
             }
             for verb in ["get", "delete"] {
                 let right = Right::named(verb, "", plural, place, name);
                 self.plain(Part::Records, right, "the foreign record");
             }
         }
+    }
+
+    /// Talos' inventory, so that whoever plans sees what of it is listed there.
+    pub(crate) fn inventory(&mut self) {
+        let (place, name) = (inventory::INVENTORY_NAMESPACE, inventory::INVENTORY_NAME);
+        let right = Right::named("get", "", "configmaps", place, name);
+        self.plain(Part::Installation, right, "what Talos' inventory lists");
     }
 
     /// What waiting and the forecast of restarts read besides the objects themselves.

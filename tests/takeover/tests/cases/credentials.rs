@@ -11,11 +11,13 @@ use helm_rs::cluster::Moment;
 use helm_rs::error_chain;
 use serde_json::Value;
 use takeover::plan::to_text;
+use takeover::report::{Form, render};
 use takeover::run::restore::{plan_restore, restore};
 use takeover::run::status::status;
 use takeover::run::{Run, left_over, take_over};
+use takeover_tests::process::Site;
 use takeover_tests::rehearsal::{Rehearsal, Stage, text};
-use takeover_tests::{export, prepared, values_path};
+use takeover_tests::{Bed, export, prepared, values_path};
 
 const MARKER: &str = "hunter2-ichor-marker";
 
@@ -41,8 +43,8 @@ fn clean(what: &str, text: &str) {
     }
 }
 
-async fn marked() -> Option<Rehearsal> {
-    let bed = prepared("marked", "1", |plane| {
+async fn marked_bed() -> Option<Bed> {
+    prepared("marked", "1", |plane| {
         let values = values_path("01");
         let secret = format!("extraEnv[0].value={MARKER}");
         let arguments = [
@@ -57,7 +59,11 @@ async fn marked() -> Option<Rehearsal> {
         ];
         takeover_tests::helm_install(plane, "cilium", "kube-system", "1.20.0", &arguments);
     })
-    .await?;
+    .await
+}
+
+async fn marked() -> Option<Rehearsal> {
+    let bed = marked_bed().await?;
     let mut objects = export(&*bed.cluster).await;
     bed.plane.stop();
     for object in &mut objects {
@@ -95,7 +101,10 @@ async fn look(stage: &Stage, what: &str) {
     }
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap();
     clean(&format!("{what}: what is left over"), &format!("{left:?}"));
-    clean(&format!("{what}: status"), &format!("{:?}", status(&*stage.memory).await.unwrap()));
+    clean(
+        &format!("{what}: status"),
+        &format!("{:?}", status(&*stage.memory, &*stage.clock).await.unwrap()),
+    );
     for object in stage.memory.objects() {
         let annotations = object.pointer("/metadata/annotations").map(Value::to_string);
         if text(&object, "/metadata/namespace") == "ichor-system" {
@@ -143,6 +152,9 @@ async fn credentials_appear_nowhere() {
         clean("the plan's text", &to_text(plan, verbose));
     }
     clean("the plan", &format!("{plan:?}"));
+    for form in [Form::Html, Form::Markdown, Form::Json] {
+        clean(&format!("the report as {form:?}"), &render(plan, form).unwrap());
+    }
     // Without consent, with another one, killed, stopped by a stranger, and whole.
     assert!(!run(&rehearsal, &stage, None).await);
     assert!(!run(&rehearsal, &stage, Some("sha256:another")).await);
@@ -168,4 +180,46 @@ async fn credentials_appear_nowhere() {
     // The marker is where it has to be.
     let live = stage.object("DaemonSet", "kube-system", "cilium").unwrap();
     assert!(live.to_string().contains(MARKER));
+}
+
+/// What the program itself lets anybody see, and what the cluster shows of it: output, reports,
+/// termination message, events.
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_in_no_output() {
+    let Some(bed) = marked_bed().await else { return };
+    // A leaf of the chart's Secret that somebody added, and a record that somebody marked.
+    let data = serde_json::json!({ "data": { "extra": STANDARD.encode(MARKER) } }).to_string();
+    bed.kubectl(&["-n", "kube-system", "patch", "secret", "cilium-ca", "-p", &data]);
+    let site = Site::new(bed).await;
+    let folder = site.bed.plane.folder();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let run = |arguments: &[&str], code: i32| {
+        let output = site.ichor(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        clean(&format!("{arguments:?}"), &text);
+    };
+    let reports = ["plan.html", "plan.md", "plan.json"].map(file);
+    let mut arguments = vec!["adopt", "--cilium-only", "--plan", "--show-all", "--verbose"];
+    arguments.extend(reports.iter().flat_map(|report| ["--report", report.as_str()]));
+    run(&arguments, 2);
+    for report in &reports {
+        clean(report, &std::fs::read_to_string(report).unwrap());
+    }
+    let message = file("message");
+    let mut takeover = vec!["cni", "run", "--takeover", "--termination-message", &message];
+    let told = |what: &str| clean(what, &std::fs::read_to_string(&message).unwrap());
+    run(&takeover, 2);
+    told("the message of a refusal");
+    takeover.extend(["--log-format=json", "--digest", &site.digest]);
+    run(&takeover, 0);
+    told("the message of the end");
+    run(&["cni", "status"], 0);
+    run(&["adopt", "--cilium-only"], 0);
+    run(&["cni", "restore"], 2);
+    let events = site.bed.kubectl(&["get", "events", "-A", "-o", "json"]);
+    clean("events", &events);
+    clean("the Lease", &site.bed.kubectl(&["-n", "ichor-system", "get", "lease", "-o", "json"]));
+    site.bed.plane.stop();
 }

@@ -19,19 +19,24 @@ use takeover::run::{Run, RunError, left_over, take_over};
 use takeover_tests::records;
 use takeover_tests::rehearsal::{Rehearsal, Stage, text};
 
-async fn rehearsal() -> Option<Rehearsal> {
+pub(super) async fn rehearsal() -> Option<Rehearsal> {
     Some(Rehearsal::of_another(records::three_revisions("secret").await?).await)
 }
 
 /// The number of the first write whose object's name has this in it, from 1.
-async fn write_of(rehearsal: &Rehearsal, part: &str, skip: usize) -> usize {
+pub(super) async fn write_of(rehearsal: &Rehearsal, part: &str, skip: usize) -> usize {
     let (_, writes) = rehearsal.reference().await;
     let mut all = writes.iter().enumerate().filter(|(_, call)| call.object.contains(part));
     all.nth(skip).expect("a write").0 + 1
 }
 
 /// A stage on which a run was killed at that write.
-async fn killed(rehearsal: &Rehearsal, part: &str, skip: usize, moment: Moment) -> Stage {
+pub(super) async fn killed(
+    rehearsal: &Rehearsal,
+    part: &str,
+    skip: usize,
+    moment: Moment,
+) -> Stage {
     let at = write_of(rehearsal, part, skip).await;
     let mut stage = rehearsal.stage();
     stage.kill(at, moment);
@@ -40,9 +45,9 @@ async fn killed(rehearsal: &Rehearsal, part: &str, skip: usize, moment: Moment) 
     stage
 }
 
-const OWN: &str = "ichor-system/sh.helm.release.v1.cilium.v1";
-const FOREIGN: &str = "kube-system/sh.helm.release.v1.cilium.v";
-const BACKUP: &str = "ichor-cilium-prior-release";
+pub(super) const OWN: &str = "ichor-system/sh.helm.release.v1.cilium.v1";
+pub(super) const FOREIGN: &str = "kube-system/sh.helm.release.v1.cilium.v";
+pub(super) const BACKUP: &str = "ichor-cilium-prior-release";
 
 fn statuses(stage: &Stage) -> Vec<(i64, String)> {
     stage.own_records()
@@ -63,7 +68,13 @@ fn foreign(stage: &Stage) -> usize {
         .count()
 }
 
-async fn edit(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &str, body: Value) {
+pub(super) async fn edit(
+    stage: &Stage,
+    kind: (&str, &str, &str),
+    namespace: &str,
+    name: &str,
+    body: Value,
+) {
     let (api_version, kind, plural) = kind;
     let resource = Arc::new(Resource::builtin(api_version, kind, plural, true));
     let target = Target::new(&resource, namespace, name);
@@ -71,8 +82,8 @@ async fn edit(stage: &Stage, kind: (&str, &str, &str), namespace: &str, name: &s
     stage.memory.patch(&target, &patch, &WriteOptions::default()).await.unwrap();
 }
 
-const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
-const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
+pub(super) const SECRET: (&str, &str, &str) = ("v1", "Secret", "secrets");
+pub(super) const CONFIG_MAP: (&str, &str, &str) = ("v1", "ConfigMap", "configmaps");
 const LEASE: (&str, &str, &str) = ("coordination.k8s.io/v1", "Lease", "leases");
 
 async fn set_own_status(stage: &Stage, status: &Status) {

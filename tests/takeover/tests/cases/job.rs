@@ -8,7 +8,7 @@ use helm_rs::action::rights::Right;
 use plane::{Match, Plane, PlaneOptions};
 use serde_json::{Value, json};
 use takeover::plan::Outcome;
-use takeover_tests::{Bed, helm_install, prepared, values_path};
+use takeover_tests::{Bed, records};
 use test_support::sealed::Sealed;
 
 const IMAGE: &str = "example.org/ichor";
@@ -89,6 +89,23 @@ async fn a10_exit_codes_and_last_words() {
     }
     let (again, _) = run(&[&digest]);
     assert_eq!(again.code, Some(0));
+    // The rights on foreign records end with the hand-over, the others stay.
+    let roles = || {
+        let label = "app.kubernetes.io/name=ichor-cni";
+        let all = bed.kubectl(&["get", "role,rolebinding", "-A", "-l", label, "-o", "name"]);
+        let of_records = all.lines().filter(|name| name.ends_with("ichor-cni-records-role"));
+        (of_records.count(), all.lines().count())
+    };
+    let (records, all) = roles();
+    assert_eq!(records, 2, "a Role and its binding");
+    let look = ichor(&admin).run(["adopt", "--cilium-only"]);
+    assert_eq!(look.code, Some(0));
+    assert!(text(&look.stderr).contains("--yes removes it"), "{}", text(&look.stderr));
+    assert_eq!(roles(), (2, all));
+    let removed = ichor(&admin).run(["adopt", "--cilium-only", "--yes"]);
+    assert_eq!(removed.code, Some(0), "{}", text(&removed.stderr));
+    assert!(text(&removed.stderr).contains("the hand-over is complete"));
+    assert_eq!(roles(), (0, all - 2));
     // Nobody listens there: nothing can be said of the cluster.
     bed.plane.write_kubeconfig(&worker.kubeconfig, "https://127.0.0.1:1", "none").unwrap();
     let (failed, told) = run(&[&digest]);
@@ -99,13 +116,7 @@ async fn a10_exit_codes_and_last_words() {
 /// SIGTERM between two writes: exit code 1, the record says so, the next run goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a10_stopped_by_a_signal() {
-    let values = values_path("01");
-    let bed = prepared("a10-infra", "1", move |plane: &Plane| {
-        let more = ["--create-namespace", "--set", "namespaceOverride=kube-system", "-f", &values];
-        helm_install(plane, "net", "infra", "1.20.0", &more);
-    })
-    .await;
-    let Some(bed) = bed else { return };
+    let Some(bed) = records::in_another_namespace().await else { return };
     let prepared = bed.plan(None).await;
     let worker = bed.worker(&prepared.needs).await;
     bed.until_allowed(&Right::any("list", "", "secrets", "infra"), true).await;

@@ -179,3 +179,33 @@ async fn a_run_that_lost_its_lock_writes_nothing_more() {
     assert_helm_sees_the_end(&site, "fencing");
     site.bed.plane.stop();
 }
+
+/// Somebody changes an object between the plan, which reads it, and its write: it is not written.
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_between_plan_and_write() {
+    let Some(site) = site().await else { return };
+    let mut pauses = site.proxy.pause_before(Match::writes().resource("configmaps"));
+    let mut run = site.start();
+    // The dry run of the plan passes first.
+    let held = loop {
+        let paused = next(&mut pauses, &mut run).await.expect("it writes a ConfigMap");
+        if !paused.request.dry_run {
+            break paused;
+        }
+        paused.release();
+    };
+    let patch = r#"{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}}"#;
+    site.bed.kubectl(&["-n", "kube-system", "patch", "deploy", "cilium-operator", "-p", patch]);
+    site.proxy.clear();
+    drop(pauses);
+    held.release();
+    let (code, text) = run.end();
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("cilium-operator changed since the consent"), "{text}");
+    let path = "jsonpath={.spec.template.spec.terminationGracePeriodSeconds}";
+    let left =
+        site.bed.kubectl(&["-n", "kube-system", "get", "deploy", "cilium-operator", "-o", path]);
+    assert_eq!(left, "7", "it was not written");
+    site.nothing_is_lost().await;
+    site.bed.plane.stop();
+}

@@ -192,6 +192,8 @@ async fn refused_kubernetes_minor() {
             cni_unmanaged: false,
             who_writes: takeover::plan::WhoWrites::Caller,
             entropy: [7; 32],
+            kube_prism: takeover::plan::KubePrism::default(),
+            dry_runs: None,
         };
         let plan = prepare(&request).await.unwrap().plan;
         println!("Kubernetes 1.{minor}: {:?} {:?}", plan.outcome, plan.refusals);

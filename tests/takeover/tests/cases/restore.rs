@@ -96,20 +96,7 @@ async fn try_restore(stage: &Stage, digest: Option<&str>) -> Result<Restored, Re
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_brings_records_back_to_the_byte() {
     let Some((rehearsal, stage)) = taken_over().await else { return };
-    // What the chart changes stays: on this cluster, which stores a `readOnly: false` as a server
-    // would not, that is the pod template of the DaemonSets.
-    let of = |stage: &Stage| {
-        let mut state = end_state(&stage.memory);
-        for (_, object) in state.iter_mut().filter(|(name, _)| name.starts_with("DaemonSet")) {
-            *object = json!([
-                object.pointer("/metadata/labels"),
-                object.pointer("/metadata/annotations/meta.helm.sh~1release-name"),
-                object.pointer("/metadata/annotations/meta.helm.sh~1release-namespace"),
-            ]);
-        }
-        state
-    };
-    let before = of(&rehearsal.stage());
+    let before = end_state(&rehearsal.stage().memory);
     let done = try_restore(&stage, None).await.unwrap();
     assert_eq!(done.records.len(), 3);
     for original in &rehearsal.originals {
@@ -117,7 +104,7 @@ async fn restore_brings_records_back_to_the_byte() {
         let back = stage.object("Secret", "kube-system", name).unwrap();
         assert!(same_record(&back, original), "{name}");
     }
-    let after = of(&stage);
+    let after = end_state(&stage.memory);
     for (name, object) in &before {
         assert_eq!(after.get(name), Some(object), "{name}");
     }
@@ -189,6 +176,56 @@ async fn restore_refuses_a_damaged_backup() {
     stage.fresh();
     let plan = plan_restore(&*stage.memory).await.unwrap();
     assert!(plan.refusals.iter().any(|refusal| refusal.contains("damaged")), "{:?}", plan.refusals);
+    assert!(try_restore(&stage, None).await.unwrap_err().is_refusal());
+    assert!(stage.writes().is_empty());
+}
+
+/// After an upgrade, the preview says what runs, which record comes back, and that both are of
+/// another version; and that is what happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_after_an_upgrade_says_what_runs() {
+    let Some(bed) = Bed::with_cilium("1.19.6", "01").await else { return };
+    let rehearsal = Rehearsal::of(bed).await;
+    let stage = rehearsal.stage();
+    rehearsal.run(&stage, "first").await.unwrap();
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    assert_eq!(plan.refusals, [] as [String; 0]);
+    println!("{}", plan.versions);
+    for part in [
+        "Cilium 1.20.0 runs and stays as it is",
+        "revision 1 of release cilium (Secret kube-system/sh.helm.release.v1.cilium.v1, deployed)",
+        "it is of 1.19.6",
+        "`helm upgrade`, `helm rollback`",
+    ] {
+        assert!(plan.versions.contains(part), "{part}: {}", plan.versions);
+    }
+    try_restore(&stage, None).await.unwrap();
+    let set = stage.object("DaemonSet", "kube-system", "cilium").unwrap();
+    assert!(text(&set, "/spec/template/spec/containers/0/image").contains(":v1.20.0"));
+}
+
+/// Somebody installed the release anew: its record has the name of one that would come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_refuses_where_a_record_stands() {
+    let Some((_, mut stage)) = taken_over().await else { return };
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    assert!(plan.versions.contains("of the same version, counts again"), "{}", plan.versions);
+    let name = "sh.helm.release.v1.cilium.v1";
+    let mut record = (*stage.object("Secret", "ichor-system", name).unwrap()).clone();
+    record["metadata"]["namespace"] = "kube-system".into();
+    record["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
+    stage.memory.load(vec![("test".to_owned(), record)]).unwrap();
+    stage.fresh();
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    let [refusal] = plan.refusals.as_slice() else { panic!("{:?}", plan.refusals) };
+    println!("{refusal}");
+    for part in [
+        "Secret kube-system/sh.helm.release.v1.cilium.v1 is there and is another one",
+        "helm -n kube-system history cilium",
+        "kubectl -n kube-system delete secret sh.helm.release.v1.cilium.v1",
+    ] {
+        assert!(refusal.contains(part), "{part}: {refusal}");
+    }
     assert!(try_restore(&stage, None).await.unwrap_err().is_refusal());
     assert!(stage.writes().is_empty());
 }

@@ -1,13 +1,13 @@
 //! Nodes that run Talos: what ichor decides there, and what of it needs consent.
 
 use plane::Plane;
-use takeover::plan::{Outcome, OwnedChange, to_text};
+use takeover::plan::{KubePrism, Outcome, OwnedChange, Request, prepare, to_text};
 use takeover::run::RunError;
 use takeover_tests::{
     Bed, assert_forecast, helm_install, is_lock, prepared_on, talos, values_path,
 };
 
-async fn with_01() -> Option<Bed> {
+pub(super) async fn with_01() -> Option<Bed> {
     let values = values_path("01");
     prepared_on(talos(), "talos-01", "1", move |plane: &Plane| {
         helm_install(plane, "cilium", "kube-system", "1.20.0", &["--values", &values]);
@@ -76,4 +76,30 @@ async fn owned_changes_need_consent() {
     assert!(!plan.restarts.is_empty());
     let after = bed.plan(None).await.plan;
     assert_eq!((after.outcome, after.values.changes.len()), (Outcome::Nothing, 0));
+}
+
+/// The Job asks KubePrism on its own node; what it did not ask is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn kube_prism_of_the_own_node() {
+    let Some(bed) = with_01().await else { return };
+    let plan = async |kube_prism: KubePrism| {
+        let request = Request { kube_prism, ..bed.request(None) };
+        prepare(&request).await.unwrap().plan
+    };
+    let not_asked = plan(KubePrism::NotAsked).await;
+    assert!(
+        not_asked.unchecked.iter().any(|what| what.starts_with("KubePrism (localhost:7445) and"))
+    );
+    let answers = plan(KubePrism::Answers).await;
+    assert_eq!(answers.digest, not_asked.digest);
+    assert!(
+        answers
+            .unchecked
+            .iter()
+            .any(|what| what == "KubePrism (localhost:7445) on the other nodes")
+    );
+    let silent = plan(KubePrism::Silent { why: "connection refused".to_owned() }).await;
+    let [refusal] = silent.refusals.as_slice() else { panic!("{:?}", silent.refusals) };
+    assert_eq!((silent.outcome, refusal.reason.as_str()), (Outcome::Refused, "KubePrism"));
+    assert!(refusal.message.contains("machine.features.kubePrism"), "{}", refusal.message);
 }

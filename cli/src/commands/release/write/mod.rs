@@ -11,16 +11,16 @@ use helm_rs::release::Record;
 
 use super::status::{Shown, table};
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags};
+use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
 use crate::commands::chart::template::error_text;
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
 use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::flags;
 use crate::output::Output;
 
-pub(crate) use session::{Heard, run};
+pub(crate) use session::{Heard, Host, run};
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]
@@ -109,7 +109,7 @@ struct Refused {
 
 impl WriteFlags {
     /// Refuses what this program cannot do, before anything is read.
-    pub(super) fn check(&self) -> Result<(), CommandError> {
+    pub(super) fn check(&self, environment: &Environment) -> Result<(), CommandError> {
         let refused = [
             ("--force", self.refused.force),
             ("--atomic", self.refused.atomic),
@@ -121,6 +121,10 @@ impl WriteFlags {
                 self.refused.post_renderer.is_some() || !self.refused.post_renderer_args.is_empty(),
             ),
         ];
+        // Helm reads these before anything that has a heading in its errors.
+        flags::duration("timeout", &self.timeout)?;
+        flags::string_map("-l, --labels", &self.labels)?;
+        record_kind(environment)?;
         match refused.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(CommandError::new(format_args!("{flag} is not supported yet"))
                 .hint("nothing was done; leave the flag out")),
@@ -136,24 +140,7 @@ impl WriteFlags {
         context: &mut Context<'_>,
     ) -> Result<Chart, CommandError> {
         let chart = self.source.load(name, &self.limits, context)?;
-        if installable && !matches!(chart.metadata.chart_type.as_str(), "" | "application") {
-            return Err(CommandError::new(format_args!(
-                "{} charts are not installable",
-                chart.metadata.chart_type
-            )));
-        }
-        if chart.metadata.deprecated {
-            context.ui.warning("WARNING: This chart is deprecated");
-        }
-        let missing = helm_rs::values::missing_dependencies(&chart);
-        if !missing.is_empty() {
-            return Err(CommandError::new(format_args!(
-                "An error occurred while checking for chart dependencies. You may need to run \
-                 `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but \
-                 missing in charts/ directory: {}",
-                missing.join(", ")
-            )));
-        }
+        check_chart(&chart, installable, context)?;
         Ok(chart)
     }
 

@@ -8,10 +8,11 @@ use helm_rs::cluster::Cluster;
 use helm_rs::cluster::live::SystemClock;
 use helm_rs::release::storage::{ObjectDriver, ObjectKind};
 use helm_rs::render::Engine;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::Context;
-use crate::connection::ClusterFlags;
+use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::ui::Ui;
 
@@ -63,62 +64,96 @@ pub(crate) fn run<T>(
     engine: &Engine,
     action: impl AsyncFnOnce(&Session<'_>) -> T,
 ) -> Result<(T, Heard), CommandError> {
-    let kind = match context.environment.text("HELM_DRIVER") {
-        None | Some("secret" | "secrets") => ObjectKind::Secret,
-        Some("configmap" | "configmaps") => ObjectKind::ConfigMap,
-        Some(other) => {
-            return Err(CommandError::new(format_args!(
-                "HELM_DRIVER={other}: records are kept in Secrets or ConfigMaps only"
-            )));
-        }
-    };
-    let namespace = flags.namespace(context.environment);
-    let environment = context.environment;
-    let progress = !context.global.quiet && (context.global.verbose || environment.is_terminal());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        // One for the connection; this thread renders, and asks.
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
-    let result = runtime.block_on(async {
+    Host::open(flags, context)?.run(context, engine, action)
+}
+
+/// A connection to a cluster, for one action or several: discovery is read once.
+pub(crate) struct Host {
+    /// None once it is dropped.
+    runtime: Option<Runtime>,
+    cluster: Arc<dyn Cluster>,
+    cancel: Arc<Cancel>,
+    /// What the server warned of, since it was told last.
+    warnings: Arc<Mutex<Vec<String>>>,
+    kind: ObjectKind,
+    namespace: String,
+}
+
+impl Host {
+    /// Connects, and watches for signals.
+    pub(crate) fn open(flags: &ClusterFlags, context: &Context<'_>) -> Result<Self, CommandError> {
+        let environment = context.environment;
+        let kind = record_kind(environment)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            // One for the connection; this thread renders, and asks.
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| CommandError::new(format_args!("cannot start: {error}")))?;
         let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
         let server = Arc::clone(&warnings);
         let hear = move |text: &str| {
             server.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         };
-        let live = flags.connect(environment, Arc::new(hear)).await?;
-        let cluster: Arc<dyn Cluster> = live;
-        let clock = SystemClock::new();
         let cancel = Arc::new(Cancel::default());
-        watch_signals(&cancel)?;
-        let mut driver = ObjectDriver::new(&*cluster, &clock, kind, &namespace);
-        FIELD_MANAGER.clone_into(&mut driver.field_manager);
-        let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };
-        let session = Session {
-            cluster: Arc::clone(&cluster),
-            driver: &driver,
-            clock: &clock,
-            zone: environment.zone(),
-            observer: &teller,
-            cancel: &cancel,
-            engine,
+        let cluster = runtime.block_on(async {
+            let live = flags.connect(environment, Arc::new(hear)).await?;
+            watch_signals(&cancel)?;
+            Ok::<_, CommandError>(live)
+        })?;
+        let namespace = flags.namespace(environment);
+        Ok(Self { runtime: Some(runtime), cluster, cancel, warnings, kind, namespace })
+    }
+
+    /// Hands out a session. Returns what the action returns and what it told.
+    pub(crate) fn run<T>(
+        &self,
+        context: &mut Context<'_>,
+        engine: &Engine,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<(T, Heard), CommandError> {
+        let Some(runtime) = &self.runtime else {
+            return Err(CommandError::new("the connection is closed"));
         };
-        let result = action(&session).await;
-        let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
-        heard.cancelled = cancel.is_cancelled();
-        let mut told = Vec::new();
-        for warning in warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            if !told.contains(&warning) {
-                context.ui.warning(format!("Warning: {warning}"));
-                told.push(warning);
+        let environment = context.environment;
+        let progress =
+            !context.global.quiet && (context.global.verbose || environment.is_terminal());
+        runtime.block_on(async {
+            let clock = SystemClock::new();
+            let mut driver = ObjectDriver::new(&*self.cluster, &clock, self.kind, &self.namespace);
+            FIELD_MANAGER.clone_into(&mut driver.field_manager);
+            let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };
+            let session = Session {
+                cluster: Arc::clone(&self.cluster),
+                driver: &driver,
+                clock: &clock,
+                zone: environment.zone(),
+                observer: &teller,
+                cancel: &self.cancel,
+                engine,
+            };
+            let result = action(&session).await;
+            let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+            heard.cancelled = self.cancel.is_cancelled();
+            let mut told = Vec::new();
+            for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                if !told.contains(&warning) {
+                    context.ui.warning(format!("Warning: {warning}"));
+                    told.push(warning);
+                }
             }
+            Ok((result, heard))
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Requests that nobody waits for any more need not end.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
-        Ok((result, heard))
-    });
-    // Requests that nobody waits for any more need not end.
-    runtime.shutdown_background();
-    result
+    }
 }
 
 /// The first SIGINT or SIGTERM asks for the end, the second one makes it.

@@ -2,13 +2,21 @@
 //!
 //! Every text in a [`View`] is safe to look at (see [`visible`]) but not escaped for any markup.
 
+mod figures;
+mod happens;
+mod talos;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub(crate) use self::figures::count;
+use self::figures::{FigureView, bytes, figures, stays};
+use self::happens::happens;
+use self::talos::{TalosView, talos};
 use super::change::{self, Line, Room, Side};
 use super::visible;
-use crate::inventory::{INVENTORY_NAME, INVENTORY_NAMESPACE, InventoryAbout};
+use crate::job;
 use crate::plan::{
     Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan,
 };
@@ -39,6 +47,8 @@ pub(crate) struct View {
     pub(crate) objects: Vec<ObjectView>,
     /// Objects of which nothing changes.
     pub(crate) quiet: usize,
+    /// What is said of `creations`: they are created, or only missing.
+    pub(crate) creations_title: &'static str,
     pub(crate) creations: Vec<CreationView>,
     pub(crate) residue: Vec<ResidueView>,
     pub(crate) left_objects: Vec<String>,
@@ -93,15 +103,6 @@ pub(crate) struct RefusalView {
 pub(crate) struct ConsentView {
     pub(crate) flag: String,
     pub(crate) why: String,
-}
-
-/// A count with its name.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct FigureView {
-    pub(crate) count: usize,
-    pub(crate) name: &'static str,
-    /// Whether it needs a look when it is not 0.
-    pub(crate) loud: bool,
 }
 
 /// An object with differences.
@@ -194,22 +195,6 @@ pub(crate) struct RightsView {
     pub(crate) missing: Vec<String>,
 }
 
-/// Talos' inventory of what it applied.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TalosView {
-    pub(crate) summary: String,
-    /// What is still to be done, in this order.
-    pub(crate) todo: Vec<String>,
-    pub(crate) listed: Vec<String>,
-    pub(crate) listed_count: usize,
-}
-
-/// A count with its noun: `1 pod`, `2 pods`.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 fn safe(text: &str) -> String {
     visible::line(text).into_owned()
 }
@@ -246,6 +231,7 @@ impl View {
             figures: figures(plan),
             objects: objects(plan, room),
             quiet: plan.objects.iter().filter(|object| is_quiet(object)).count(),
+            creations_title: if plan.outcome == Outcome::Nothing { "Missing" } else { "To create" },
             creations: of(plan, Action::Create)
                 .map(|object| CreationView {
                     name: safe(&object.about.to_string()),
@@ -349,15 +335,39 @@ fn found(plan: &Plan) -> Vec<Fact> {
     fact("installed by", safe(&found.installer));
     fact("comes from", safe(&found.provenance));
     fact("kube-proxy", safe(&found.kube_proxy));
-    fact("values", safe(&plan.values.source));
+    fact("values", values(plan));
     if !plan.chart.version.is_empty() {
         fact("chart", safe(&format!("{} {}", plan.chart.name, plan.chart.version)));
     }
     facts
 }
 
+/// Whether the gate ran and found nothing.
+fn is_settled(plan: &Plan) -> bool {
+    !plan.digest.is_empty() && plan.gate_is_empty()
+}
+
+/// Where the values come from. Of recovered ones the gate has the last word.
+fn values(plan: &Plan) -> String {
+    let source = safe(&plan.values.source);
+    match &plan.values.recovered {
+        Some(recovered) if recovered.explained < recovered.differing && is_settled(plan) => {
+            let told = source.split("; ").next().unwrap_or_default();
+            format!(
+                "{told}; the rest are the server's defaults and others' leaves: the gate is empty"
+            )
+        }
+        _ => source,
+    }
+}
+
+/// What the recovered values do not explain. Where the gate is empty, none of it differs from what
+/// the chart renders but the server's defaults and others' leaves, so that there is nothing to tell.
 fn unexplained(plan: &Plan) -> Vec<String> {
     let Some(recovered) = &plan.values.recovered else { return Vec::new() };
+    if is_settled(plan) {
+        return Vec::new();
+    }
     recovered.unexplained.iter().map(|one| safe(&one.to_string())).collect()
 }
 
@@ -393,68 +403,18 @@ fn instead(reason: &str) -> &'static str {
     }
 }
 
-fn happens(plan: &Plan) -> Vec<String> {
-    let figures = plan.figures();
-    let mut lines = Vec::new();
-    let (from, chart) = (safe(&plan.found.version), safe(&plan.chart.version));
-    lines.push(match plan.outcome {
-        Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
-        Outcome::Upgrade => {
-            format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
-        }
-        Outcome::Resume => "a takeover that was begun is finished".to_owned(),
-        Outcome::Install => {
-            format!("Cilium {chart} is installed, and managed from then on")
-        }
-        Outcome::TakeOver | Outcome::Refused => format!(
-            "Cilium {from} is taken over in place with chart {} {chart}",
-            safe(&plan.chart.name)
-        ),
-    });
-    let of_objects = count(plan.objects.len(), "object", "objects");
-    if plan.gate_is_empty() {
-        lines.push(format!(
-            "the gate is empty: {of_objects} as the chart renders them, {}",
-            count(figures.ownership, "ownership leaf is set", "ownership leaves are set")
-        ));
-    } else {
-        lines.push(format!(
-            "{of_objects}: {}, {}, {}, {}",
-            count(figures.differences, "leaf changes", "leaves change"),
-            count(
-                figures.residue,
-                "live-only leaf or object stays",
-                "live-only leaves or objects stay"
-            ),
-            count(figures.creations, "object is created", "objects are created"),
-            count(figures.ownership, "ownership leaf", "ownership leaves"),
-        ));
-    }
-    let pods: u64 = plan.restarts.iter().map(|restart| restart.pods).sum();
-    lines.push(if plan.restarts.is_empty() {
-        "no pod restarts".to_owned()
-    } else {
-        format!(
-            "{} RESTART: {}",
-            count(plan.restarts.len(), "workload's pods", "workloads' pods"),
-            count(usize::try_from(pods).unwrap_or(usize::MAX), "pod", "pods")
-        )
-    });
-    if !plan.records.is_empty() {
-        lines.push(format!(
-            "{} backed up to ichor-system, read back and compared, then deleted",
-            count(plan.records.len(), "foreign record is", "foreign records are")
-        ));
-    }
-    lines
-}
-
-/// What is to be typed to accept the plan as it is.
+/// What is to be typed to accept the plan as it is. Where the Job will write, that is applying it.
 fn command(plan: &Plan) -> String {
     if plan.is_refused() || plan.consent.is_empty() || plan.digest.is_empty() {
         return String::new();
     }
-    let mut command = "ichor adopt --cilium-only".to_owned();
+    let is_for_job = plan.rights.identity == job::subject().user;
+    let mut command =
+        if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
+            .to_owned();
+    if plan.values.source.starts_with("the operator's file") {
+        command.push_str(" --cilium-values FILE");
+    }
     for consent in &plan.consent {
         command.push(' ');
         command.push_str(&safe(&consent.flag));
@@ -463,24 +423,7 @@ fn command(plan: &Plan) -> String {
             command.push_str(&safe(&plan.digest));
         }
     }
-    command + " --yes"
-}
-
-fn figures(plan: &Plan) -> Vec<FigureView> {
-    let figures = plan.figures();
-    [
-        (figures.differences, "differences", true),
-        (figures.residue, "residue", true),
-        (figures.creations, "creations", true),
-        (figures.restarts, "restarts", true),
-        (figures.ownership, "ownership", false),
-        (figures.generated, "generated, kept", false),
-        (figures.others, "others' leaves", false),
-        (figures.defaults, "server defaults", false),
-    ]
-    .into_iter()
-    .map(|(count, name, needs_look)| FigureView { count, name, loud: needs_look && count > 0 })
-    .collect()
+    command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
 }
 
 fn note(object: &ObjectPlan) -> String {
@@ -618,87 +561,4 @@ fn others(plan: &Plan) -> Vec<Group> {
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.count));
     groups
-}
-
-fn talos(inventory: &InventoryAbout) -> TalosView {
-    let listed: Vec<String> = inventory.listed.iter().map(|o| safe(&o.to_string())).collect();
-    let place = format!("ConfigMap {INVENTORY_NAMESPACE}/{INVENTORY_NAME}");
-    if !inventory.exists {
-        return TalosView {
-            summary: format!("there is no {place}, so that Talos deletes nothing by it"),
-            todo: Vec::new(),
-            listed,
-            listed_count: 0,
-        };
-    }
-    let others = count(inventory.others, "other reference", "other references");
-    let summary = format!(
-        "{place} lists {} of what is taken over, and {others}",
-        count(listed.len(), "object", "objects")
-    );
-    let mut todo = Vec::new();
-    if !listed.is_empty() {
-        todo.push(
-            "after the takeover, drop the inline manifest that holds Cilium (the one with the \
-             DaemonSet kube-system/cilium, whatever its name) from the machine configuration of \
-             every control plane"
-                .to_owned(),
-        );
-        todo.push(format!(
-            "once every control plane has dropped it, remove {} from the inventory: earlier, Talos \
-             fills them in again; left in, a later `talosctl upgrade-k8s` deletes these objects",
-            count(listed.len(), "reference", "references")
-        ));
-    }
-    for (object, owner) in inventory.foreign.iter().map(|f| (&f.object, &f.inventory)) {
-        todo.push(format!(
-            "{} names another inventory as its owner ({}): while it is listed here, every sync of \
-             Talos fails at it",
-            safe(&object.to_string()),
-            safe(owner)
-        ));
-    }
-    TalosView { summary, todo, listed_count: listed.len(), listed }
-}
-
-fn stays(plan: &Plan) -> Vec<String> {
-    let figures = plan.figures();
-    let leaves = figures.residue - plan.left_objects.len();
-    let mut stays = Vec::new();
-    if leaves > 0 {
-        stays.push(format!(
-            "{} the chart does not name and that nothing explains (residue)",
-            count(leaves, "leaf that", "leaves that")
-        ));
-    }
-    if !plan.left_objects.is_empty() {
-        stays.push(format!(
-            "{} of the release before that the chart does not render",
-            count(plan.left_objects.len(), "object", "objects")
-        ));
-    }
-    if figures.generated > 0 {
-        stays.push(format!(
-            "{} that the chart generates (certificates, passwords): the live ones are kept",
-            count(figures.generated, "leaf", "leaves")
-        ));
-    }
-    if figures.others > 0 {
-        stays.push(format!(
-            "{} of controllers and the server",
-            count(figures.others, "leaf", "leaves")
-        ));
-    }
-    if figures.defaults > 0 {
-        stays.push(format!("{} of the server", count(figures.defaults, "default", "defaults")));
-    }
-    stays
-}
-
-/// Bytes for people.
-pub(crate) fn bytes(count: usize) -> String {
-    if count < 10 * 1024 {
-        return format!("{count} bytes");
-    }
-    format!("{} KiB", count.div_ceil(1024))
 }

@@ -2,6 +2,9 @@
 //! the same dump are still there, and nothing panics.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how a test fails")]
 
+mod edits;
+mod files;
+
 use std::io::{Cursor, Write as _};
 
 use base64::Engine as _;
@@ -428,4 +431,95 @@ fn an_api_servers_own_forms() {
     // A list in a layout that the splitter does not see through.
     let flow = format!("# one\n{{kind: SecretList, items: [{}]}}\n", bare("a"));
     assert_eq!(listed(flow).0, ["a"]);
+}
+
+/// What can be read, and every fault with whether it may be release `a`'s.
+fn hidden(text: &str) -> (Vec<String>, Vec<(String, bool)>) {
+    let found = read(text);
+    let faults = found.faults.iter();
+    let faults =
+        faults.map(|fault| (error_chain(fault), fault.hides.may_be("a", |_| true))).collect();
+    (found.items.iter().map(|record| record.name.clone()).collect(), faults)
+}
+
+#[test]
+fn objects_that_do_not_say_what_they_are() {
+    let of = |json: &str| goyaml::from_yaml(json.as_bytes(), &goyaml::Limits::default()).unwrap();
+    let bare = good("a").replace(r#""kind":"Secret","#, "");
+    assert_ne!(bare, good("a"));
+    let object = "sh.helm.release.v1.a.v1";
+    for kind in ["List", "SecretList"] {
+        let json = format!(r#"{{"apiVersion":"v1","kind":"{kind}","items":[{bare},{bare}]}}"#);
+        let yaml = goyaml::to_yaml(&of(&json)).unwrap();
+        let kind_first =
+            format!("kind: {kind}\n{}", yaml.replace(&format!("\nkind: {kind}\n"), "\n"));
+        let flow = format!("a: b\n---\n{json}\n");
+        for text in [json, yaml, kind_first, flow] {
+            let (names, faults) = hidden(&text);
+            if kind == "List" {
+                assert!(names.is_empty() && faults.len() == 2, "{text}\n{faults:?}");
+                for (fault, is_ours) in faults {
+                    assert!(
+                        fault.contains(&format!("{object}: has no kind")) && is_ours,
+                        "{fault}"
+                    );
+                }
+            } else {
+                assert_eq!((names, faults), (vec![object.to_owned(); 2], vec![]), "{text}");
+            }
+        }
+    }
+    let odd = good("a").replace(r#""kind":"Secret""#, r#""kind":"Secrt""#);
+    assert!(hidden(&odd).1[0].0.contains("is a Secrt, and holds a release"));
+}
+
+#[test]
+fn what_a_broken_object_may_be() {
+    let list = |text: &str| format!("apiVersion: v1\nitems:\n{text}kind: List\n");
+    let item = |name: &str| {
+        let json = goyaml::from_yaml(good(name).as_bytes(), &goyaml::Limits::default()).unwrap();
+        format!("- {}", goyaml::to_yaml(&json).unwrap().trim_end().replace('\n', "\n  ")) + "\n"
+    };
+    for (text, is_ours) in [
+        (list(&(item("b") + &item("a").replace("kind:", "kind"))), true),
+        (list(&(item("b") + &item("c").replace("kind:", "kind"))), false),
+        (list(&(item("b") + &item("a").replace("kind:", "\tkind:"))), true),
+        (list(&(item("b") + &item("a").replace("kind:", "kind\0:"))), true),
+        (good("b") + "\n" + &good("a").replace(r#""kind":"#, r#""kind" "#), true),
+        (good("b") + "\n" + &good("c").replace(r#""kind":"#, r#""kind" "#), false),
+        (good("b") + "\n" + &good("c").replace(r#""data":"#, r"data:"), false),
+        ("apiVersion: v1\nkind Secret\nmetadata:\n  x: {\n".to_owned(), false),
+        ("apiVersion: v1\nkind Secret\ndata: {release: x}\n".to_owned(), true),
+        ("apiVersion: v1\ndata:\n  rel".to_owned(), true),
+        ("\0apiVersion: v1\ndata: {release: x}\n".to_owned(), true),
+    ] {
+        let (_, faults) = hidden(&text);
+        assert!(faults.len() == 1 && faults[0].1 == is_ours, "{text:?} {faults:?}");
+    }
+    // What is binary is passed over as before.
+    assert_eq!(hidden("\x7fELF\0\0"), (vec![], vec![]));
+}
+
+#[test]
+fn cut_in_the_head_of_an_object() {
+    let json = goyaml::from_yaml(good("a").as_bytes(), &goyaml::Limits::default()).unwrap();
+    let item = goyaml::to_yaml(&json).unwrap().trim_end().replace('\n', "\n  ");
+    let data_last = "- apiVersion: v1\n  kind: Secret\n  metadata:\n    labels:\n      owner: helm\n    name: sh.helm.release.v1.b.v1\n    namespace: ns\n  data:\n";
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n{data_last}");
+    let from = text.rfind("- apiVersion").unwrap() + 20;
+    for end in from..text.len() {
+        let (names, faults) = hidden(&text[..end]);
+        assert!(names.len() == 1 && faults.len() == 1, "{:?} {faults:?}", &text[from..end]);
+    }
+    for end in ["kind: Secr", "name: sh.helm.rel", "release.v1.b.v1"] {
+        let (_, faults) = hidden(&text[..text.rfind(end).unwrap() + end.len()]);
+        assert!(faults[0].0.contains("the file ends inside this object") && faults[0].1);
+    }
+    // A record whose last lines are missing, its name among them.
+    let single = goyaml::to_yaml(&json).unwrap();
+    for end in ["owner: he", "owner: helm\n", "namespace: n"] {
+        let end = single.find(end).unwrap_or_else(|| panic!("{single}")) + end.len();
+        let (names, faults) = hidden(&single[..end]);
+        assert!(names.is_empty() && faults[0].0.contains("ends inside"), "{names:?} {faults:?}");
+    }
 }

@@ -1,0 +1,73 @@
+//! What a plan does, in a few lines.
+
+use super::{count, safe};
+use crate::plan::{Outcome, Plan};
+
+/// What happens when the plan is carried out.
+pub(super) fn happens(plan: &Plan) -> Vec<String> {
+    let figures = plan.figures();
+    let mut lines = Vec::new();
+    let (from, chart) = (safe(&plan.found.version), safe(&plan.chart.version));
+    lines.push(match plan.outcome {
+        Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
+        Outcome::Upgrade => {
+            format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
+        }
+        Outcome::Resume => "a takeover that was begun is finished".to_owned(),
+        Outcome::Install => {
+            format!("Cilium {chart} is installed, and managed from then on")
+        }
+        Outcome::TakeOver | Outcome::Refused => format!(
+            "Cilium {from} is taken over in place with chart {} {chart}",
+            safe(&plan.chart.name)
+        ),
+    });
+    let of_objects = count(plan.objects.len(), "object", "objects");
+    let strays = figures.differences + figures.creations + figures.ownership;
+    if plan.outcome == Outcome::Nothing && strays > 0 {
+        // Nothing of this is written: a takeover is done, and somebody changed what it left.
+        lines.push(format!(
+            "what is there is not what the chart renders, and is left as it is: {}, {}, {} \
+             (`ichor cni status` says what to do)",
+            count(figures.differences, "leaf differs", "leaves differ"),
+            count(figures.creations, "object is missing", "objects are missing"),
+            count(figures.ownership, "ownership leaf differs", "ownership leaves differ"),
+        ));
+        return lines;
+    }
+    if plan.gate_is_empty() {
+        lines.push(format!(
+            "the gate is empty: {of_objects} as the chart renders them, {}",
+            count(figures.ownership, "ownership leaf is set", "ownership leaves are set")
+        ));
+    } else {
+        lines.push(format!(
+            "{of_objects}: {}, {}, {}, {}",
+            count(figures.differences, "leaf changes", "leaves change"),
+            count(
+                figures.residue,
+                "live-only leaf or object stays",
+                "live-only leaves or objects stay"
+            ),
+            count(figures.creations, "object is created", "objects are created"),
+            count(figures.ownership, "ownership leaf", "ownership leaves"),
+        ));
+    }
+    let pods: u64 = plan.restarts.iter().map(|restart| restart.pods).sum();
+    lines.push(if plan.restarts.is_empty() {
+        "no pod restarts".to_owned()
+    } else {
+        format!(
+            "{} RESTART: {}",
+            count(plan.restarts.len(), "workload's pods", "workloads' pods"),
+            count(usize::try_from(pods).unwrap_or(usize::MAX), "pod", "pods")
+        )
+    });
+    if !plan.records.is_empty() {
+        lines.push(format!(
+            "{} backed up to ichor-system, read back and compared, then deleted",
+            count(plan.records.len(), "foreign record is", "foreign records are")
+        ));
+    }
+    lines
+}

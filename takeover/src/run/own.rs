@@ -1,0 +1,83 @@
+//! Ichor's own newest record, or what is wrong with it.
+
+use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use helm_rs::error_chain;
+use helm_rs::release::Status;
+use helm_rs::release::storage::{Labels, Storage, StorageError, Stored};
+
+/// The newest of ichor's own records.
+#[derive(Debug)]
+pub(crate) struct Newest {
+    /// The record.
+    pub stored: Stored,
+    /// Its revision.
+    pub revision: i64,
+    /// Its status.
+    pub status: Status,
+}
+
+/// Why it cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnError {
+    /// The records cannot be listed, or lack a field.
+    #[error("ichor's record")]
+    Storage(#[from] StorageError),
+    /// The newest one does not decode.
+    #[error("refused: {}", damaged(secret, reason))]
+    Damaged {
+        /// The Secret's name.
+        secret: String,
+        /// What is wrong with it: the layer that does not decode, and how.
+        reason: String,
+    },
+}
+
+/// What to do about a newest record that cannot be read: what runs does not depend on it, and a
+/// restore needs only the backups, which it verifies.
+pub(crate) fn damaged(secret: &str, reason: &str) -> String {
+    format!(
+        "Secret {RECORD_NAMESPACE}/{secret}, the newest record of ichor's own release, cannot be \
+         read ({reason}): somebody edited it, or it was cut short. Write it back if you have a \
+         copy; else `ichor cni restore --yes` puts it into a backup as it is and gives Cilium back \
+         to the release before, whose records it checks first, and after that the takeover can be \
+         made anew. Neither touches what runs"
+    )
+}
+
+/// The revision in the name of a record's object.
+pub(crate) fn revision_of(name: &str) -> Option<i64> {
+    name.strip_prefix("sh.helm.release.v1.")?
+        .strip_prefix(RELEASE)?
+        .strip_prefix(".v")?
+        .parse()
+        .ok()
+}
+
+/// Reads the newest of ichor's own records; none when there are none.
+///
+/// Unlike Helm, which passes over a record that does not decode, an older one is not taken for it:
+/// what it says is not what was done last.
+///
+/// # Errors
+/// [`OwnError`]
+pub(crate) async fn newest(storage: &Storage<'_>) -> Result<Option<Newest>, OwnError> {
+    let labels = Labels::from([
+        ("name".to_owned(), RELEASE.to_owned()),
+        ("owner".to_owned(), "helm".to_owned()),
+    ]);
+    let mut newest = None;
+    let mut visit = |entry: helm_rs::release::storage::Entry| {
+        let revision = revision_of(&entry.key).unwrap_or_default();
+        if newest.as_ref().is_none_or(|(other, _)| revision > *other) {
+            newest = Some((revision, entry));
+        }
+    };
+    storage.driver().each(&labels, &mut visit).await?;
+    let Some((revision, entry)) = newest else { return Ok(None) };
+    let record = entry.record.map_err(|error| OwnError::Damaged {
+        secret: entry.key.clone(),
+        reason: error_chain(&error),
+    })?;
+    let status = record.info().map_err(StorageError::Field)?.status();
+    Ok(Some(Newest { stored: Stored { record, labels: entry.labels }, revision, status }))
+}
