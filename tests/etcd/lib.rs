@@ -82,24 +82,19 @@ pub fn live(plane: &Plane, stored: &Objects) -> Objects {
     let kinds: std::collections::BTreeSet<(&str, &str)> =
         stored.keys().map(|[version, kind, ..]| (version.as_str(), kind.as_str())).collect();
     let mut all = Objects::new();
-    for (version, kind) in kinds {
-        let Some(path) = resources.get(&(version.to_owned(), kind.to_owned())) else { continue };
-        let text = kubectl(plane, &["get", "--raw", path]);
-        let mut list: Value = serde_json::from_str(&text).expect("a list");
-        // Items of a typed list do not say their kind.
-        for item in list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(item) = item.as_object_mut() {
-                item.insert("apiVersion".to_owned(), version.into());
-                item.insert("kind".to_owned(), kind.into());
-            }
-        }
-        all.extend(objects(&list));
-    }
+    let names: Vec<&str> = kinds
+        .iter()
+        .filter_map(|(version, kind)| resources.get(&((*version).to_owned(), (*kind).to_owned())))
+        .map(String::as_str)
+        .collect();
+    let text =
+        kubectl(plane, &["get", &names.join(","), "-A", "-o", "json", "--show-managed-fields"]);
+    all.extend(objects(&serde_json::from_str(&text).expect("a list")));
     all
 }
 
-/// Kinds by API version, and where they are listed.
-fn resources(plane: &Plane) -> BTreeMap<(String, String), String> {
+/// Kinds by API version, and what `kubectl get` calls them: `RESOURCE.VERSION.GROUP`.
+pub fn resources(plane: &Plane) -> BTreeMap<(String, String), String> {
     let text = kubectl(plane, &["get", "--raw", "/apis"]);
     let groups: Value = serde_json::from_str(&text).expect("a list of groups");
     let mut versions = vec![("v1".to_owned(), "/api/v1".to_owned())];
@@ -118,7 +113,9 @@ fn resources(plane: &Plane) -> BTreeMap<(String, String), String> {
             let kind = resource["kind"].as_str().unwrap_or_default();
             let lists = resource["verbs"].as_array().is_some_and(|v| v.iter().any(|v| v == "list"));
             if lists && !name.contains('/') {
-                found.insert((version.clone(), kind.to_owned()), format!("{path}/{name}"));
+                let (group, number) = version.split_once('/').unwrap_or(("", &version));
+                let title = format!("{name}.{number}.{group}");
+                found.insert((version.clone(), kind.to_owned()), title);
             }
         }
     }

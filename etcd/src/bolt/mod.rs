@@ -27,12 +27,21 @@ const INLINE_LIMIT: u64 = 1 << 20;
 /// Buckets that are looked at; etcd has twelve.
 const MAX_BUCKETS: usize = 1000;
 
+/// Buckets that every etcd makes beside that of its keys (`server/storage/schema/bucket.go`).
+const OTHER_BUCKETS: [&str; 6] = ["meta", "lease", "members", "cluster", "auth", "alarm"];
+
 /// A file that is not read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no meta page.
     #[error("is neither a snapshot nor a database of etcd")]
     NotDatabase,
+    /// Another program's: whole, and with none of etcd's buckets.
+    #[error("is a database of bbolt, and not etcd's: {}", buckets(.found))]
+    NotEtcd {
+        /// The buckets that it has instead.
+        found: Vec<String>,
+    },
     /// A version of bbolt that this crate does not know.
     #[error("is a database of version {version}, and 2 is known")]
     Version {
@@ -45,6 +54,18 @@ pub enum OpenError {
     /// The tree's root or the bucket of keys cannot be read, in neither of the two states.
     #[error("the keys cannot be read")]
     NoKeys(#[source] Fault),
+}
+
+/// The first few names, for people.
+fn buckets(found: &[String]) -> String {
+    const TOLD: usize = 5;
+    let names = found.iter().take(TOLD).map(|name| format!("{name:?}"));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match found.len() {
+        0 => "it has no buckets".to_owned(),
+        1..=TOLD => format!("its buckets are {names}"),
+        more => format!("its buckets are {names} and {} more", more - TOLD),
+    }
 }
 
 /// Whether a file begins as bbolt's do, be it damaged.
@@ -112,7 +133,13 @@ impl Database {
                 Err(fault) => newest = newest.or(Some(fault)),
             }
         }
-        Err(OpenError::NoKeys(newest.unwrap_or(Fault::NoBucket { name: "key" })))
+        match newest {
+            Some(Fault::NoBucket { .. }) if database.is_foreign() => {
+                let names = database.bucket_names().map(String::from_utf8_lossy);
+                Err(OpenError::NotEtcd { found: names.map(Into::into).collect() })
+            }
+            fault => Err(OpenError::NoKeys(fault.unwrap_or(Fault::NoBucket { name: "key" }))),
+        }
     }
 
     /// Takes a state and reads its buckets; an error when it has no bucket of keys, or the page
@@ -150,6 +177,11 @@ impl Database {
             }
         }
         Ok(faults)
+    }
+
+    /// Whether nothing here is etcd's. A damaged name alone does not make it another program's.
+    fn is_foreign(&self) -> bool {
+        self.faults.is_empty() && !OTHER_BUCKETS.iter().any(|name| self.bucket(name).is_some())
     }
 
     fn check_size(&mut self) {

@@ -173,9 +173,9 @@ impl Snapshot {
         faults: &mut Sink<'_>,
     ) -> Result<Index, RevisionError> {
         if let Some(asked) = at_revision
-            && asked < self.compacted
+            && asked < self.compacted.max(1)
         {
-            return Err(RevisionError::Compacted { asked, oldest: self.compacted });
+            return Err(RevisionError::Compacted { asked, oldest: self.compacted.max(1) });
         }
         let mut index = index::Builder::default();
         let mut newest = self.compacted;

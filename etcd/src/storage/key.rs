@@ -37,6 +37,15 @@ impl Layout {
             |key: &[u8]| MARKS.iter().find_map(|mark| key.strip_suffix(*mark)).map(<[u8]>::to_vec);
         // A custom resource could be named so too, further down: the shortest one counts.
         let found = index.iter_all().filter_map(|(key, _)| marked(key)).min_by_key(Vec::len);
+        let found = found.or_else(|| {
+            // Where these are lost, and no object is where most clusters have them.
+            let is_default =
+                |key: &[u8]| key.strip_prefix(PREFIX).is_some_and(|it| it.starts_with(b"/"));
+            if index.iter_all().any(|(key, _)| is_default(key)) {
+                return None;
+            }
+            index.iter_all().filter_map(|(key, _)| before_resource(key)).min_by_key(Vec::len)
+        });
         found.map_or_else(Self::default, |prefix| Self { prefix })
     }
 
@@ -58,6 +67,15 @@ impl Layout {
         let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
         Some(ObjectKey { resource, namespace, name })
     }
+}
+
+/// What stands before the resource in the key of a Secret or a `ConfigMap`.
+fn before_resource(key: &[u8]) -> Option<Vec<u8>> {
+    let key = std::str::from_utf8(key).ok()?;
+    ["/secrets/", "/configmaps/"].iter().find_map(|resource| {
+        let (prefix, object) = key.split_once(resource)?;
+        (object.matches('/').count() == 1).then(|| prefix.as_bytes().to_vec())
+    })
 }
 
 #[cfg(test)]

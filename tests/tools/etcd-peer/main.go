@@ -2,7 +2,7 @@
 //
 //	etcd-peer table                    the table of kinds, etcd/src/storage/kinds.txt
 //	etcd-peer objects COUNT SEED       random objects of every kind: as stored, and as JSON
-//	etcd-peer large FILE BYTES         a database of about that size
+//	etcd-peer large FILE BYTES         a snapshot of about that size
 //	etcd-peer small FILE               a small one with everything in it, etcd/tests/small.db
 package main
 

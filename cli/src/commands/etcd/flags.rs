@@ -3,7 +3,7 @@
 use clap::Args;
 use helm_rs::release::input::EtcdOptions;
 
-use super::encryption_keys;
+use super::{encryption_keys, revision};
 use crate::error::CommandError;
 
 /// Flags that are about etcd snapshots among the files that are read.
@@ -13,7 +13,7 @@ pub(crate) struct EtcdFlags {
     #[arg(long, value_name = "FILE")]
     encryption_config: Option<String>,
     /// Read an etcd snapshot as etcd was at this revision
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = revision())]
     at_revision: Option<i64>,
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         open.warn(context, &what, &Unreadable::Closed(error));
     }
     writer.finish(context)?;
-    Ok(open.exit())
+    open.finish()
 }
 
 impl Arguments {
@@ -257,7 +257,7 @@ fn history(
     if compacted > 0 {
         context.ui.note(format!("changes before revision {compacted} were compacted"));
     }
-    Ok(open.exit())
+    open.finish()
 }
 
 fn table(changes: &[Change]) -> String {

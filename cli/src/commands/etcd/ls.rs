@@ -9,7 +9,7 @@ use super::shared::{FileFlags, Open, size};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, printable};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         Output::Table => table(arguments, &open, context)?,
         form => structured(arguments, &open, form, context)?,
     }
-    Ok(open.exit())
+    open.finish()
 }
 
 impl Arguments {
@@ -72,7 +72,7 @@ fn table(
     let cells = |key: ObjectKey<'_>, entry: &Entry| {
         let bytes = if entry.is_deleted { "deleted".to_owned() } else { size(entry.size) };
         let revision = entry.revision.main.to_string();
-        [key.resource.to_owned(), key.namespace.to_owned(), key.name.to_owned(), revision, bytes]
+        [printable(key.resource), printable(key.namespace), printable(key.name), revision, bytes]
     };
     let mut widths = HEADS.map(str::len);
     let mut count = 0;

@@ -7,6 +7,7 @@ mod shared;
 mod stats;
 
 use clap::Subcommand;
+use clap::builder::RangedI64ValueParser;
 use etcd_snapshot::decrypt::Keys;
 use helm_rs::error_chain;
 
@@ -14,6 +15,11 @@ use super::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 pub(crate) use flags::EtcdFlags;
+
+/// Revisions of etcd, which count from 1.
+pub(crate) fn revision() -> RangedI64ValueParser<i64> {
+    RangedI64ValueParser::new().range(1..)
+}
 
 /// Bytes of an encryption configuration that are read.
 const CONFIG_LIMIT: u64 = 1 << 20;
@@ -25,8 +31,7 @@ member/snap/db, of etcd 3.4 or later. Nothing is written, and no etcd is needed.
 
 Exit codes:
   0  done
-  1  an error
-  2  done, and something in the file could not be read, which is said";
+  1  an error, or something in the file could not be read, which is said; the rest is printed";
 
 /// A command's examples, then what all have in common.
 macro_rules! with_files {
@@ -62,9 +67,12 @@ pub(crate) fn encryption_keys(path: Option<&str>) -> Result<Option<Keys>, Comman
     let Some(path) = path else { return Ok(None) };
     let mut text = Vec::new();
     let read = std::fs::File::open(path)
-        .and_then(|file| file.take(CONFIG_LIMIT).read_to_end(&mut text))
-        .map_err(|error| CommandError::new(format_args!("{path}: {error}")));
-    read?;
+        .and_then(|file| file.take(CONFIG_LIMIT + 1).read_to_end(&mut text))
+        .map_err(|error| CommandError::new(format_args!("{path}: {error}")))?;
+    if read as u64 > CONFIG_LIMIT {
+        let text = format_args!("{path}: is larger than an encryption configuration of 1 MiB");
+        return Err(CommandError::new(text));
+    }
     match Keys::read(&text) {
         Ok(keys) => Ok(Some(keys)),
         Err(error) => Err(CommandError::new(format_args!("{path}: {}", error_chain(&error)))),

@@ -12,6 +12,7 @@ use super::encryption_keys;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::output::printable;
 
 /// Which file, and which time of it.
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub(super) struct FileFlags {
     #[arg(value_name = "FILE")]
     pub(super) file: String,
     /// Read it as etcd was at this revision
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = super::revision())]
     at_revision: Option<i64>,
 }
 
@@ -47,6 +48,12 @@ impl FileFlags {
         let fail = |error: &(dyn std::error::Error + 'static)| {
             CommandError::new(format_args!("{}: {}", self.file, error_chain(error)))
         };
+        // Opening a pipe would wait for its writer, and nothing in it could be read at a place.
+        let about = std::fs::metadata(&self.file).map_err(|error| fail(&error))?;
+        if !about.is_file() {
+            let what = if about.is_dir() { "is a folder" } else { "is no regular file" };
+            return Err(CommandError::new(format_args!("{}: {what}", self.file)));
+        }
         let source = File::open(&self.file).and_then(FileSource::new).map_err(|e| fail(&e))?;
         let mut snapshot = Snapshot::open(Box::new(source)).map_err(|error| fail(&error))?;
         let mut faults = Faults::default();
@@ -56,7 +63,8 @@ impl FileFlags {
         let mut wrong = 0;
         for fault in faults.into_told() {
             wrong += 1;
-            context.ui.warning(format!("warning: {}: {}", self.file, error_chain(&fault)));
+            let text = printable(&error_chain(&fault));
+            context.ui.warning(format!("warning: {}: {text}", self.file));
         }
         let index = index.map_err(|error| fail(&error))?;
         Ok(Open { snapshot, index, layout, name: self.file.clone(), wrong })
@@ -96,7 +104,8 @@ impl Open {
     /// Says that something is wrong with the file.
     pub(super) fn warn_of(&mut self, context: &mut Context<'_>, what: &str, text: &str) {
         self.wrong += 1;
-        context.ui.warning(format!("warning: {}: {what}: {text}", self.name));
+        let text = printable(&format!("{what}: {text}"));
+        context.ui.warning(format!("warning: {}: {text}", self.name));
     }
 
     /// The file's name.
@@ -104,9 +113,17 @@ impl Open {
         &self.name
     }
 
-    /// The exit status of a command that is done.
-    pub(super) const fn exit(&self) -> Exit {
-        if self.wrong == 0 { Exit::Done } else { Exit::No }
+    /// The end of a command that printed all that there is.
+    ///
+    /// # Errors
+    /// When something could not be read: what was printed is not the whole.
+    pub(super) fn finish(&self) -> Result<Exit, CommandError> {
+        let what = match self.wrong {
+            0 => return Ok(Exit::Done),
+            1 => "a part",
+            _ => "parts",
+        };
+        Err(CommandError::new(format_args!("{what} of {} could not be read", self.name)))
     }
 }
 

@@ -10,7 +10,7 @@ use super::shared::{FileFlags, Open, size};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::{Output, write_structured};
+use crate::output::{Output, printable, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -57,9 +57,9 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let mut open = arguments.file.open(context)?;
     let sums = sums(arguments, &mut open, context);
     let value = structured(&open, &sums);
-    let text = text(&open, &sums);
+    let text = printable(&text(&open, &sums));
     write_structured(context.ui, arguments.output, &value, text.as_bytes())?;
-    Ok(open.exit())
+    open.finish()
 }
 
 fn sums(arguments: &Arguments, open: &mut Open, context: &mut Context<'_>) -> Sums {

@@ -4,14 +4,15 @@
 //! counted. Whatever cannot be read may have been a record, and is a fault.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
 use std::io::{self, Read, Seek as _};
 
 use etcd_snapshot::decrypt::{self, DecryptError, Keys};
-use etcd_snapshot::storage::{Envelope, EnvelopeError, Layout};
+use etcd_snapshot::storage::{Envelope, EnvelopeError, Layout, ObjectKey};
 use etcd_snapshot::{FileSource, OpenError, RevisionError, Snapshot, Source};
 
 use super::sniff::Sink;
-use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
+use super::{Chunk, End, Fault, Form, Hidden, InputLimits, Piece, Storage};
 
 /// Where a file's second number shows that it is one of bbolt: page head, then the meta page's.
 const MAGIC: (usize, &[u8]) = (16, &[0xed, 0xda, 0x0c, 0xed]);
@@ -86,6 +87,10 @@ pub(super) fn split(
     let fault = |error: EtcdError| Piece::Fault(Fault::new(place, error.into()));
     let mut snapshot = match Snapshot::open(source) {
         Ok(snapshot) => snapshot,
+        // containerd's, for one; a backup of a machine has several.
+        Err(OpenError::NotEtcd { .. }) if options.at_revision.is_none() => {
+            return sink(Piece::Other);
+        }
         Err(error) => return sink(fault(error.into())),
     };
     let mut damage = etcd_snapshot::Faults::default();
@@ -104,9 +109,9 @@ pub(super) fn split(
     let mut reader =
         Reader { place, snapshot: &snapshot, limits, options, closed: BTreeMap::new() };
     for (key, entry) in index.iter() {
-        let storage = match layout.read(key).map(|key| key.resource) {
-            Some("secrets") => Storage::Secret,
-            Some("configmaps") => Storage::ConfigMap,
+        let (storage, name) = match layout.read(key) {
+            Some(ObjectKey { resource: "secrets", name, .. }) => (Storage::Secret, name),
+            Some(ObjectKey { resource: "configmaps", name, .. }) => (Storage::ConfigMap, name),
             _ => {
                 if !sink(Piece::Other) {
                     return false;
@@ -114,19 +119,15 @@ pub(super) fn split(
                 continue;
             }
         };
-        if let Some(piece) = reader.object(key, entry, storage)
+        if let Some(piece) = reader.object(key, name, entry, storage)
             && !sink(piece)
         {
             return false;
         }
     }
-    reader.closed.into_iter().all(|(error, (first, count))| {
-        let place = match count {
-            1 => first,
-            2 => format!("{first} and 1 more"),
-            _ => format!("{first} and {} more", count - 1),
-        };
-        sink(Piece::Fault(Fault::new(&place, EtcdError::from(error).into())))
+    reader.closed.into_iter().all(|(error, Closed { first, more, hides })| {
+        let place = if more == 0 { first } else { format!("{first} and {more} more") };
+        sink(Piece::Fault(Fault::new(&place, EtcdError::from(error).into()).hiding(hides)))
     })
 }
 
@@ -135,31 +136,52 @@ struct Reader<'a> {
     snapshot: &'a Snapshot,
     limits: &'a InputLimits,
     options: &'a EtcdOptions,
-    /// Values that do not open, by reason: the first one's place, and how many.
-    closed: BTreeMap<DecryptError, (String, usize)>,
+    /// Values that do not open, by reason.
+    closed: BTreeMap<DecryptError, Closed>,
+}
+
+/// Values that do not open for one reason.
+struct Closed {
+    /// The first one's place.
+    first: String,
+    more: usize,
+    hides: Hidden,
 }
 
 impl Reader<'_> {
     fn object(
         &mut self,
         key: &[u8],
+        name: &str,
         entry: &etcd_snapshot::Entry,
         storage: Storage,
     ) -> Option<Piece> {
+        // Of what does not read, the key still says whose record it is.
+        let hides = || Hidden::of_object(name, &[]);
         let place = format!("{}: {}", self.place, String::from_utf8_lossy(key));
         if entry.size > self.limits.object as u64 {
-            return Some(Piece::Fault(Fault::too_large(&place, self.limits)));
+            return Some(Piece::Fault(Fault::too_large(&place, self.limits).hiding(hides())));
         }
-        let fault = |error: EtcdError| Some(Piece::Fault(Fault::new(&place, error.into())));
+        let fault = |error: EtcdError, hides: Hidden| {
+            Some(Piece::Fault(Fault::new(&place, error.into()).hiding(hides)))
+        };
         let stored = match self.snapshot.value(entry) {
             Ok(stored) => stored,
-            Err(error) => return fault(error.into()),
+            Err(error) => return fault(error.into(), hides()),
         };
         let plain = match decrypt::open(&stored.value, key, self.options.keys.as_ref()) {
             Ok(plain) => plain,
             Err(error) => {
-                let (_, count) = self.closed.entry(error).or_insert_with(|| (place.clone(), 0));
-                *count += 1;
+                match self.closed.entry(error) {
+                    Slot::Vacant(slot) => {
+                        slot.insert(Closed { first: place, more: 0, hides: hides() });
+                    }
+                    Slot::Occupied(mut slot) => {
+                        let closed = slot.get_mut();
+                        closed.more += 1;
+                        closed.hides.add(hides());
+                    }
+                }
                 return None;
             }
         };
@@ -169,7 +191,13 @@ impl Reader<'_> {
                 Some(_) => (Form::Protobuf, Some(storage), raw),
                 None => return Some(Piece::Other),
             },
-            Err(error) => return fault(error.into()),
+            Err(error) => {
+                let hides = match hides() {
+                    Hidden::Any => Hidden::of_text(&plain, true),
+                    known => known,
+                };
+                return fault(error.into(), hides);
+            }
         };
         let text = text.to_vec();
         Some(Piece::Chunk(Chunk { place, form, list_of, end: End::Told, text }))
