@@ -119,6 +119,12 @@ pub enum Damage {
         /// The number in its head.
         count: u16,
     },
+    /// Between elements and the first key is room, or none.
+    #[error("may not have the {count} elements that it says")]
+    Gap {
+        /// The number in its head.
+        count: u16,
+    },
     /// The tree is deeper than any.
     #[error("is deeper than {limit} pages")]
     Depth {

@@ -80,6 +80,58 @@ fn no_snapshot() {
     assert!(matches!(read(&version), Err(OpenError::Version { version: 3 })));
 }
 
+/// The buckets of both states with another letter in the names of those that `changes`.
+fn with_other_names(changes: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let long = |at: usize| u64::from_le_bytes(SMALL[at..at + 8].try_into().unwrap()) as usize;
+    let short = |at: usize| u32::from_le_bytes(SMALL[at..at + 4].try_into().unwrap()) as usize;
+    let mut bytes = SMALL.to_vec();
+    for page in [0, 1024].map(|meta| long(meta + 32) * 1024) {
+        for element in 0..usize::from(SMALL[page + 10]) {
+            let at = page + 16 + element * 16;
+            let name = at + short(at + 4)..at + short(at + 4) + short(at + 8);
+            if changes(&SMALL[name.clone()]) {
+                // In all of them the order stays.
+                bytes[name.start] += 1;
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn another_bbolt() {
+    let error = read(&with_other_names(|_| true)).map(drop).unwrap_err().to_string();
+    assert!(
+        error.starts_with("is a database of bbolt, and not etcd's: its buckets are"),
+        "{error}"
+    );
+    // One name that is damaged makes it no other program's.
+    let error = read(&with_other_names(|name| name == b"key")).map(drop).unwrap_err();
+    assert!(matches!(error, OpenError::NoKeys(_)), "{error}");
+}
+
+/// Elements that a page no longer says it has are missed.
+#[test]
+fn pages_that_say_too_little() {
+    let (all, _) = read(SMALL).unwrap();
+    let mut lost = 0;
+    for page in 2..SMALL.len() / 1024 {
+        let mut bytes = SMALL.to_vec();
+        // Others are parts of a long value.
+        if bytes[page * 1024..page * 1024 + 8] != (page as u64).to_le_bytes() {
+            continue;
+        }
+        let count = &mut bytes[page * 1024 + 10];
+        *count = count.saturating_sub(1);
+        let Ok((content, faults)) = read(&bytes) else { continue };
+        if content != all {
+            lost += 1;
+            assert!(!faults.is_empty(), "page {page}");
+        }
+    }
+    assert!(lost > 3, "{lost}");
+}
+
 /// A digest finds every change.
 #[test]
 fn a_snapshot_that_was_changed_is_found_out() {

@@ -82,14 +82,32 @@ pub fn live(plane: &Plane, stored: &Objects) -> Objects {
     let kinds: std::collections::BTreeSet<(&str, &str)> =
         stored.keys().map(|[version, kind, ..]| (version.as_str(), kind.as_str())).collect();
     let mut all = Objects::new();
-    let names: Vec<&str> = kinds
-        .iter()
-        .filter_map(|(version, kind)| resources.get(&((*version).to_owned(), (*kind).to_owned())))
-        .map(String::as_str)
-        .collect();
+    let mut names: Vec<&str> = Vec::new();
+    // Kinds that are stored in a version that is no longer served: as the one that is.
+    let mut others = Vec::new();
+    for (version, kind) in kinds {
+        let group = |version: &str| version.rsplit_once('/').map(|(group, _)| group.to_owned());
+        let is_other = |of: &&(String, String)| of.1 == kind && group(&of.0) == group(version);
+        if let Some(name) = resources.get(&(version.to_owned(), kind.to_owned())) {
+            names.push(name);
+        } else if let Some(served) = resources.keys().find(is_other) {
+            names.push(&resources[served]);
+            others.push((served, version));
+        }
+    }
     let text =
         kubectl(plane, &["get", &names.join(","), "-A", "-o", "json", "--show-managed-fields"]);
     all.extend(objects(&serde_json::from_str(&text).expect("a list")));
+    for ((served, kind), stored) in others {
+        let found: Vec<_> =
+            all.iter().filter(|(key, _)| key[0] == *served && key[1] == *kind).collect();
+        let found: Vec<_> = found.into_iter().map(|(key, it)| (key.clone(), it.clone())).collect();
+        for (mut key, mut object) in found {
+            key[0] = stored.to_owned();
+            object["apiVersion"] = stored.into();
+            all.insert(key, object);
+        }
+    }
     all
 }
 

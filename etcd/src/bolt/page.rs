@@ -127,6 +127,11 @@ impl<'a> Run<'a> {
         self.size
     }
 
+    /// Where elements end and the first key begins.
+    pub(super) const fn table(&self) -> u64 {
+        HEAD + HEAD * self.count as u64
+    }
+
     /// Pages that there are.
     pub(super) const fn pages(&self) -> u64 {
         self.database.pages

@@ -160,6 +160,7 @@ fn leaf(
 ) -> bool {
     let mut last: Option<Cow<'_, [u8]>> = None;
     let mut used = 0;
+    check_count(run, page, faults);
     for index in 0..run.count {
         let element = match Element::of(run, index) {
             Ok(element) => element,
@@ -187,6 +188,20 @@ fn leaf(
     true
 }
 
+/// Says when a page may have more elements than it says. bbolt puts the first key right behind the
+/// elements (`WriteInodeToPage` in `internal/common/inode.go`).
+fn check_count(run: &Run<'_>, page: &Pending, faults: &mut Sink<'_>) {
+    let is_right = match run.places(0) {
+        Ok(first) => first.key.0 == run.table(),
+        // Only a whole tree can be empty.
+        Err(_) => run.count > 0 || (page.depth == 0 && !run.is_branch),
+    };
+    if !is_right {
+        let count = u16::try_from(run.count).unwrap_or(u16::MAX);
+        faults(Fault::Page { page: run.page, damage: Damage::Gap { count } });
+    }
+}
+
 /// Puts the pages below a branch on the list, the first one on top.
 fn branch(
     run: &Run<'_>,
@@ -201,6 +216,7 @@ fn branch(
     }
     let mut children: Vec<(u64, Option<Rc<[u8]>>)> = Vec::with_capacity(run.count);
     let mut used = 0;
+    check_count(run, page, faults);
     for index in 0..run.count {
         let element = run.places(index).and_then(|it| {
             used += it.key.1;

@@ -178,7 +178,8 @@ impl Snapshot {
             return Err(RevisionError::Compacted { asked, oldest: self.compacted.max(1) });
         }
         let mut index = index::Builder::default();
-        let mut newest = self.compacted;
+        // An etcd begins at revision 1, before anything is written.
+        let mut newest = self.compacted.max(1);
         self.changes(faults, &mut |change, head, element| {
             newest = newest.max(change.revision.main);
             if at_revision.is_some_and(|last| change.revision.main > last) {

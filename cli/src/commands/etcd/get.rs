@@ -156,7 +156,7 @@ impl Wanted {
 }
 
 fn not_found(key: &str, open: &Open) -> CommandError {
-    CommandError::new(format_args!("{}: there is no {key}", open.name()))
+    CommandError::new(format_args!("{}: there is no key {key:?}", open.name()))
         .hint("ichor etcd ls lists the keys; --deleted those of deleted objects too")
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use clap::Args;
 use etcd_snapshot::decrypt::{self, DecryptError, Keys};
 use etcd_snapshot::storage::{self, Layout, ObjectKey, StorageError, Stored};
-use etcd_snapshot::{Entry, Fault, Faults, FileSource, Index, Snapshot};
+use etcd_snapshot::{Entry, Fault, Faults, FileSource, Index, Snapshot, Source as _};
 use helm_rs::error_chain;
 
 use super::encryption_keys;
@@ -55,7 +55,13 @@ impl FileFlags {
             return Err(CommandError::new(format_args!("{}: {what}", self.file)));
         }
         let source = File::open(&self.file).and_then(FileSource::new).map_err(|e| fail(&e))?;
-        let mut snapshot = Snapshot::open(Box::new(source)).map_err(|error| fail(&error))?;
+        let mut magic = [0; 2];
+        let is_gzip = source.read_at(0, &mut magic).is_ok() && magic == [0x1f, 0x8b];
+        let mut snapshot =
+            Snapshot::open(Box::new(source)).map_err(|error| match fail(&error) {
+                error if is_gzip => error.hint("it is compressed: unpack it with gunzip"),
+                error => error,
+            })?;
         let mut faults = Faults::default();
         snapshot.check(&mut |fault| faults.push(fault));
         let index = snapshot.index(self.at_revision, &mut |fault| faults.push(fault));
