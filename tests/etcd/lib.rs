@@ -103,7 +103,7 @@ pub fn live(plane: &Plane, stored: &Objects) -> Objects {
             all.iter().filter(|(key, _)| key[0] == *served && key[1] == *kind).collect();
         let found: Vec<_> = found.into_iter().map(|(key, it)| (key.clone(), it.clone())).collect();
         for (mut key, mut object) in found {
-            key[0] = stored.to_owned();
+            stored.clone_into(&mut key[0]);
             object["apiVersion"] = stored.into();
             all.insert(key, object);
         }

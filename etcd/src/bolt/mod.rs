@@ -138,7 +138,12 @@ impl Database {
                 let names = database.bucket_names().map(String::from_utf8_lossy);
                 Err(OpenError::NotEtcd { found: names.map(Into::into).collect() })
             }
-            fault => Err(OpenError::NoKeys(fault.unwrap_or(Fault::NoBucket { name: "key" }))),
+            fault => {
+                let (needed, found) = (first.pages * first.page_size, database.source.size());
+                let cut = (found < needed).then_some(Fault::Cut { needed, found });
+                let fault = cut.or(fault).unwrap_or(Fault::NoBucket { name: "key" });
+                Err(OpenError::NoKeys(fault))
+            }
         }
     }
 

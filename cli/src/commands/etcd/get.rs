@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
                     let text = "is of a kind that is not known: its metadata alone is read";
                     open.warn_of(context, &name, text);
                 }
-                writer.object(arguments.shown(stored.object), context)?;
+                writer.object(&arguments.shown(stored.object), context)?;
             }
             Err(Unreadable::Closed(error)) => {
                 let (_, count) = closed.entry(error).or_insert((name, 0));
@@ -177,16 +177,16 @@ impl Writer {
         Self { is_json: false, is_one: false, count: 0 }
     }
 
-    fn object(&mut self, object: Value, context: &mut Context<'_>) -> Result<(), CommandError> {
+    fn object(&mut self, object: &Value, context: &mut Context<'_>) -> Result<(), CommandError> {
         let text = if self.is_json {
-            let text = goyaml::json::to_json(&object).map_err(CommandError::new)?;
+            let text = goyaml::json::to_json(object).map_err(CommandError::new)?;
             match (self.is_one, self.count) {
                 (true, _) => text + "\n",
                 (_, 0) => "{\"apiVersion\":\"v1\",\"items\":[\n".to_owned() + &text,
                 _ => ",\n".to_owned() + &text,
             }
         } else {
-            let text = goyaml::to_yaml(&object).map_err(CommandError::new)?;
+            let text = goyaml::to_yaml(object).map_err(CommandError::new)?;
             if self.count == 0 { text } else { "---\n".to_owned() + &text }
         };
         self.count += 1;

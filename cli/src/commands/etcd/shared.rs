@@ -160,7 +160,7 @@ pub(super) fn size(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let digits = if value < 9.95 { 1 } else { 0 };
+    let digits = usize::from(value < 9.95);
     format!("{value:.digits$} {}", UNITS.get(unit).unwrap_or(&""))
 }
 

@@ -4,13 +4,13 @@
 //! counted. Whatever cannot be read may have been a record, and is a fault.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as Slot;
 use std::io::{self, Read, Seek as _};
 
 use etcd_snapshot::decrypt::{self, DecryptError, Keys};
 use etcd_snapshot::storage::{Envelope, EnvelopeError, Layout, ObjectKey};
 use etcd_snapshot::{FileSource, OpenError, RevisionError, Snapshot, Source};
 
+use super::parts::NAME_PREFIX;
 use super::sniff::Sink;
 use super::{Chunk, End, Fault, Form, Hidden, InputLimits, Piece, Storage};
 
@@ -45,6 +45,12 @@ pub enum EtcdError {
     /// A value that is no object.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
+    /// Records of another API server, of which several may share an etcd.
+    #[error("is a release record under another prefix than {prefix}, and only that is read")]
+    Prefix {
+        /// The prefix that is read.
+        prefix: String,
+    },
     /// A revision of a file that has none.
     #[error("is no etcd snapshot, and only these have revisions")]
     NoRevisions,
@@ -114,15 +120,23 @@ pub(super) fn split(
         Err(error) => return sink(fault(error.into())),
     };
     let layout = Layout::of(&index);
-    let mut reader =
-        Reader { place, snapshot: &snapshot, limits, options, closed: BTreeMap::new() };
+    let mut reader = Reader {
+        place,
+        snapshot: &snapshot,
+        limits,
+        options,
+        closed: BTreeMap::new(),
+        others: Several::default(),
+    };
     for (key, entry) in index.iter() {
         let (storage, name) = match layout.read(key) {
             Some(ObjectKey { resource: "secrets", name, .. }) => (Storage::Secret, name),
             Some(ObjectKey { resource: "configmaps", name, .. }) => (Storage::ConfigMap, name),
-            _ => {
-                if !sink(Piece::Other) {
-                    return false;
+            read => {
+                match other_record(key).filter(|_| read.is_none()) {
+                    Some(name) => reader.others.add(&format!("{place}: {}", text(key)), name),
+                    None if !sink(Piece::Other) => return false,
+                    None => {}
                 }
                 continue;
             }
@@ -133,10 +147,13 @@ pub(super) fn split(
             return false;
         }
     }
-    reader.closed.into_iter().all(|(error, Closed { first, more, hides })| {
-        let place = if more == 0 { first } else { format!("{first} and {more} more") };
-        sink(Piece::Fault(Fault::new(&place, EtcdError::from(error).into()).hiding(hides)))
-    })
+    let Reader { closed, others, .. } = reader;
+    let prefix = text(layout.prefix());
+    closed
+        .into_iter()
+        .map(|(error, several)| several.fault(error.into()))
+        .chain((!others.first.is_empty()).then(|| others.fault(EtcdError::Prefix { prefix })))
+        .all(|fault| sink(Piece::Fault(fault)))
 }
 
 struct Reader<'a> {
@@ -145,15 +162,54 @@ struct Reader<'a> {
     limits: &'a InputLimits,
     options: &'a EtcdOptions,
     /// Values that do not open, by reason.
-    closed: BTreeMap<DecryptError, Closed>,
+    closed: BTreeMap<DecryptError, Several>,
+    /// Records under another prefix.
+    others: Several,
 }
 
-/// Values that do not open for one reason.
-struct Closed {
-    /// The first one's place.
+/// Values that are not read for one reason.
+struct Several {
+    /// The first one's place; empty for none.
     first: String,
     more: usize,
     hides: Hidden,
+}
+
+impl Default for Several {
+    fn default() -> Self {
+        Self { first: String::new(), more: 0, hides: Hidden::Releases(Vec::new()) }
+    }
+}
+
+impl Several {
+    /// Takes one more: its place, and its object's name, which says whose record it may be.
+    fn add(&mut self, place: &str, name: &str) {
+        if self.first.is_empty() {
+            place.clone_into(&mut self.first);
+        } else {
+            self.more += 1;
+        }
+        self.hides.add(Hidden::of_object(name, &[]));
+    }
+
+    fn fault(self, error: EtcdError) -> Fault {
+        let Self { first, more, hides } = self;
+        let place = if more == 0 { first } else { format!("{first} and {more} more") };
+        Fault::new(&place, error.into()).hiding(hides)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The name in a key that ends as a record's does, whatever it begins with.
+fn other_record(key: &[u8]) -> Option<&str> {
+    let (rest, name) = std::str::from_utf8(key).ok()?.rsplit_once('/')?;
+    let (resource, _) = rest.rsplit_once('/')?;
+    let is_record = ["/secrets", "/configmaps"].iter().any(|end| resource.ends_with(end))
+        && name.starts_with(NAME_PREFIX);
+    is_record.then_some(name)
 }
 
 impl Reader<'_> {
@@ -166,7 +222,7 @@ impl Reader<'_> {
     ) -> Option<Piece> {
         // Of what does not read, the key still says whose record it is.
         let hides = || Hidden::of_object(name, &[]);
-        let place = format!("{}: {}", self.place, String::from_utf8_lossy(key));
+        let place = format!("{}: {}", self.place, text(key));
         if entry.size > self.limits.object as u64 {
             return Some(Piece::Fault(Fault::too_large(&place, self.limits).hiding(hides())));
         }
@@ -180,16 +236,7 @@ impl Reader<'_> {
         let plain = match decrypt::open(&stored.value, key, self.options.keys.as_ref()) {
             Ok(plain) => plain,
             Err(error) => {
-                match self.closed.entry(error) {
-                    Slot::Vacant(slot) => {
-                        slot.insert(Closed { first: place, more: 0, hides: hides() });
-                    }
-                    Slot::Occupied(mut slot) => {
-                        let closed = slot.get_mut();
-                        closed.more += 1;
-                        closed.hides.add(hides());
-                    }
-                }
+                self.closed.entry(error).or_default().add(&place, name);
                 return None;
             }
         };
@@ -202,7 +249,7 @@ impl Reader<'_> {
             Err(error) => {
                 let hides = match hides() {
                     Hidden::Any => Hidden::of_text(&plain, true),
-                    known => known,
+                    known @ Hidden::Releases(_) => known,
                 };
                 return fault(error.into(), hides);
             }

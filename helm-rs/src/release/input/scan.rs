@@ -71,7 +71,13 @@ pub enum FaultKind {
     Object(#[from] ObjectError),
     /// A part of an etcd file does not read.
     #[error(transparent)]
-    Etcd(#[from] EtcdError),
+    Etcd(Box<EtcdError>),
+}
+
+impl From<EtcdError> for FaultKind {
+    fn from(error: EtcdError) -> Self {
+        Self::Etcd(Box::new(error))
+    }
 }
 
 impl Fault {
