@@ -128,7 +128,8 @@ fn resume(
     }
     if arguments.plan {
         arguments.report.show(&left.plan, arguments.output, context)?;
-        return Ok(Exit::No);
+        // What that plan asked for was given; nothing but --yes is needed to finish it.
+        return Ok(Exit::Done);
     }
     // A consent that names a plan is to that plan alone.
     let named = arguments.consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());

@@ -382,7 +382,8 @@ async fn talos_cluster(
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 
-/// Puts everything back. `digest` is the consent to objects that changed since.
+/// Puts everything back. `digest` is the consent to objects that changed since. The observer hears
+/// that the lock is waited for.
 ///
 /// # Errors
 /// [`RestoreError`]
@@ -391,13 +392,14 @@ pub async fn restore(
     clock: &dyn helm_rs::cluster::Clock,
     holder: &str,
     digest: Option<&str>,
+    observer: &dyn helm_rs::apply::Observer,
 ) -> Result<Restored, RestoreError> {
     // Nothing is written, not even the lock, where there is nothing to restore.
     let refusals = find(&**cluster).await?.plan.refusals;
     if !refusals.is_empty() {
         return Err(RestoreError::Refused { refusals });
     }
-    let lock = acquire(cluster, clock, holder).await?;
+    let lock = acquire(cluster, clock, holder, observer).await?;
     let fenced = Fenced::new(cluster, &lock);
     let result = locked(&fenced, digest).await;
     lock.release().await;

@@ -388,6 +388,15 @@ pub(crate) fn run_error(error: &RunError) -> CommandError {
 
 /// What was done, for people.
 pub(crate) fn account(done: &Done) -> String {
+    if done.nothing {
+        let mut text = format!(
+            "Nothing was left to do: Cilium is ichor's, revision {} of release cilium, records in \
+             namespace ichor-system.\n",
+            done.revision
+        );
+        still_to_do(done, &mut text);
+        return text;
+    }
     let mut text = String::new();
     if done.resumed {
         text.push_str("An earlier takeover was finished.\n");
@@ -406,8 +415,12 @@ pub(crate) fn account(done: &Done) -> String {
     for backup in &records.backups {
         text.push_str(&format!("Backup: Secret ichor-system/{backup}\n"));
     }
+    still_to_do(done, &mut text);
+    text
+}
+
+fn still_to_do(done: &Done, text: &mut String) {
     for left in &done.left {
         text.push_str(&format!("Still to do: {left}\n"));
     }
-    text
 }

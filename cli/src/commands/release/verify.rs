@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE, RELEASE};
 use clap::Args;
 use goyaml::Value;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::verify::{
-    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify_beside,
+    Audited, Finding, Interrupt, KeptApart, Question, Rerender, Rerendered, sort, verify_beside,
 };
 
 use super::source::SourceFlags;
@@ -71,7 +72,13 @@ impl Arguments {
             deadline.map(|deadline| Interrupt(Arc::new(move || Instant::now() >= deadline)));
         let rerender =
             self.rerender.then(|| Rerender { api_versions, interrupt, ..Rerender::default() });
-        Ok(Question { now, kube_version, rerender, ..Question::default() })
+        // What a takeover leaves is as it should be.
+        let kept_apart = Some(KeptApart {
+            release: RELEASE.to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            records: RECORD_NAMESPACE.to_owned(),
+        });
+        Ok(Question { now, kube_version, rerender, kept_apart, ..Question::default() })
     }
 }
 

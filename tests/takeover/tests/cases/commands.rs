@@ -161,6 +161,8 @@ async fn commands_from_plan_to_restore() {
     assert_eq!(code, 0, "{text}");
     let text = status("done", 0);
     assert!(text.contains("state: taken over, and nothing is missing"), "{text}");
+    values_are_changed_afterwards(&bed, &config);
+    status("done", 0);
     bed.kubectl(&["-n", "kube-system", "delete", "service", "cilium-envoy"]);
     let text = status("incomplete", 2);
     assert!(text.contains("missing: 1 object(s) of ichor's record are gone: "), "{text}");
@@ -170,7 +172,9 @@ async fn commands_from_plan_to_restore() {
     bed.kubectl_with(&["apply", "--server-side", "--force-conflicts", "-f"], &file);
     // It was written anew: another object than the takeover left.
     let (code, text) = run(&["cni", "restore", "--yes"]);
-    assert!(code == 2 && text.contains("refused: 1 object(s) changed since"), "{text}");
+    assert!(code == 2 && text.contains("refused: 2 object(s) changed since"), "{text}");
+    assert!(text.contains("services kube-system/cilium-envoy"), "{text}");
+    assert!(text.contains("configmaps kube-system/cilium-config"), "{text}");
     let at = text.find("--digest=sha256:").unwrap();
     let flag = text[at..].split_whitespace().next().unwrap();
     let (code, text) = run(&["cni", "restore", flag]);
@@ -179,6 +183,40 @@ async fn commands_from_plan_to_restore() {
     assert!(code == 0 && text.contains("Restored: 1 record(s) are back"), "{text}");
     status("restored", 0);
     bed.plane.stop();
+}
+
+/// The release is audited, planned and upgraded where its records are, as docs/takeover.md says;
+/// again a run finds nothing to do.
+fn values_are_changed_afterwards(bed: &Bed, config: &Path) {
+    let run = |arguments: &[&str]| ichor(config, arguments);
+    let audit = |revisions: usize| {
+        let (code, text) = run(&["release", "verify", "-A", "-o", "json"]);
+        let json: Value = serde_json::from_str(text.trim()).unwrap_or_else(|_| panic!("{text}"));
+        let found: Vec<_> = json["findings"].as_array().unwrap().iter().collect();
+        // The chart has Roles in another namespace, which is no fault of the takeover's.
+        assert!(found.iter().all(|found| found["code"] == "other-namespace"), "{text}");
+        assert_eq!((found.len(), code), (revisions, 2), "{text}");
+    };
+    audit(1);
+    let chart = plane::cilium::chart("1.20.0").expect("the chart").display().to_string();
+    let change = ["cilium", &chart, "-n", "ichor-system", "--reset-then-reuse-values"];
+    let change = [&change[..], &["--set", "debug.enabled=true"]].concat();
+    let (code, text) = run(&[&["release", "plan", "upgrade"][..], &change].concat());
+    assert!(code == 0 && text.contains("data.debug: \"false\" -> \"true\""), "{text}");
+    assert!(text.contains("0 to create, 1 to change, 0 to delete, 24 unchanged"), "{text}");
+    let (code, text) = run(&[&["release", "upgrade"][..], &change].concat());
+    assert!(code == 0 && text.contains("NAMESPACE: kube-system"), "{text}");
+    let owner = "jsonpath={.data.debug} {.metadata.annotations}";
+    let found = bed.kubectl(&["-n", "kube-system", "get", "cm", "cilium-config", "-o", owner]);
+    assert!(found.starts_with("true ") && found.contains("\"kube-system\""), "{found}");
+    audit(2);
+    for arguments in [&["adopt", "--cilium-only", "--yes"][..], &["cni", "run", "--takeover"]] {
+        let (code, text) = run(arguments);
+        assert_eq!(code, 0, "{text}");
+        let is_told = text.contains("nothing: this Cilium is ichor's already")
+            || text.contains("Nothing was left to do: Cilium is ichor's, revision 2");
+        assert!(is_told && !text.contains("Taken over"), "{text}");
+    }
 }
 
 /// What was recovered is saved, and the file is as good as the search; reports are whole, and where
