@@ -1,6 +1,6 @@
 //! Where the records of a command come from, and which one it means.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 #[cfg(feature = "network")]
 use super::live::LiveInput;
 use super::reading::{
-    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ,
+    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ, warn_of_twins,
 };
 use crate::commands::Context;
 use crate::commands::etcd::EtcdFlags;
@@ -541,25 +541,6 @@ impl SourceFlags {
             return Err(not_found());
         }
         Ok(reading)
-    }
-}
-
-/// Says when two records of one revision are not the same: two clusters, or two times.
-pub(super) fn warn_of_twins<'a>(
-    records: impl Iterator<Item = (&'a Summary, &'a str)>,
-    context: &mut Context<'_>,
-) {
-    let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    for (summary, namespace) in records {
-        let key = (namespace, summary.name.as_str(), summary.revision);
-        let differs = known.insert(key, summary).is_some_and(|other| other != summary);
-        if differs && told.insert(key) {
-            context.ui.warning(format!(
-                "warning: the input has two records of {namespace}/{} revision {}, and they differ",
-                summary.name, summary.revision
-            ));
-        }
     }
 }
 
