@@ -23,7 +23,7 @@ import (
 )
 
 // writeLarge makes a snapshot of about so many bytes as a busy cluster leaves it: many small leases
-// and events, some large objects, 2000 records of releases, keys that were overwritten and deleted, nothing compacted.
+// and events, some large objects, records of releases, keys that were overwritten and deleted, nothing compacted.
 func writeLarge(path string, total int64) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, PageSize: 4096})
 	if err != nil {
