@@ -47,7 +47,7 @@ pub struct Plan {
     /// The objects: those under `crds/`, the release's namespace where it is created for it, those of
     /// the chart in their order, those that left it.
     pub objects: Vec<PlannedObject>,
-    /// Hooks that would have to run.
+    /// Hooks that would run.
     pub hooks: Vec<String>,
     /// The rights that the action needs.
     pub rights: Vec<Right>,
@@ -72,7 +72,6 @@ impl Plan {
     /// Whether the action could be done.
     pub fn is_possible(&self) -> bool {
         self.missing.is_empty()
-            && self.hooks.is_empty()
             && self.objects.iter().all(|object| object.fault.is_empty())
     }
 }

@@ -8,6 +8,7 @@
 )]
 
 pub mod objects;
+pub mod pair;
 pub mod trial;
 
 use std::path::{Path, PathBuf};
@@ -87,17 +88,18 @@ pub fn summary(outcome: &Outcome) -> String {
     let stdout = String::from_utf8_lossy(&outcome.stdout);
     let stdout: Vec<String> = stdout
         .lines()
-        .map(|line| match line.strip_prefix("LAST DEPLOYED: ") {
-            Some(_) => "LAST DEPLOYED: (time)".to_owned(),
-            None => line.to_owned(),
+        .map(|line| {
+            let told = ["LAST DEPLOYED: ", "Last Started:   ", "Last Completed: "];
+            match told.into_iter().find(|what| line.starts_with(what)) {
+                Some(what) => format!("{what}(time)"),
+                None => line.to_owned(),
+            }
         })
         .collect();
     let mut stdout = stdout.join("\n");
     if let Ok(record) = serde_json::from_str::<serde_json::Value>(&stdout) {
-        for place in ["/info/first_deployed", "/info/last_deployed"] {
-            if let Some(time) = record.pointer(place).and_then(serde_json::Value::as_str) {
-                stdout = stdout.replace(time, "(time)");
-            }
+        for time in objects::times(&record) {
+            stdout = stdout.replace(&time, "(time)");
         }
     }
     let error = outcome.error_text().unwrap_or_default();

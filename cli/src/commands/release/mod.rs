@@ -15,13 +15,19 @@ mod plan;
 mod reading;
 #[cfg(feature = "network")]
 mod repair;
+#[cfg(feature = "network")]
+mod rollback;
 mod selector;
 mod show;
 mod source;
 mod status;
 mod stored;
 mod table;
+#[cfg(feature = "network")]
+mod test;
 mod time;
+#[cfg(feature = "network")]
+mod uninstall;
 #[cfg(feature = "network")]
 mod upgrade;
 mod values;
@@ -88,6 +94,16 @@ pub(crate) enum Command {
     /// Upgrade a release on the cluster, as `helm upgrade`
     #[cfg(feature = "network")]
     Upgrade(Box<upgrade::Arguments>),
+    /// Roll a release back to an earlier revision, as `helm rollback`
+    #[cfg(feature = "network")]
+    Rollback(Box<rollback::Arguments>),
+    /// Uninstall releases, as `helm uninstall`
+    #[cfg(feature = "network")]
+    #[command(visible_aliases = ["del", "delete", "un"])]
+    Uninstall(Box<uninstall::Arguments>),
+    /// Run a release's tests, as `helm test`
+    #[cfg(feature = "network")]
+    Test(Box<test::Arguments>),
     /// Tell what an installation or upgrade would do, without writing
     #[cfg(feature = "network")]
     #[command(subcommand, arg_required_else_help = true)]
@@ -124,6 +140,12 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Install(arguments) => install::run(*arguments, context),
         #[cfg(feature = "network")]
         Command::Upgrade(arguments) => upgrade::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Rollback(arguments) => rollback::run(&arguments, context),
+        #[cfg(feature = "network")]
+        Command::Uninstall(arguments) => uninstall::run(&arguments, context),
+        #[cfg(feature = "network")]
+        Command::Test(arguments) => test::run(&arguments, context),
         #[cfg(feature = "network")]
         Command::Plan(command) => plan::run(command, context),
         #[cfg(feature = "network")]

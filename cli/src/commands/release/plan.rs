@@ -5,7 +5,6 @@ use goyaml::{Map, Value};
 use helm_rs::action::install::InstallOptions;
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, PlannedObject, plan};
 use helm_rs::action::rights::{Right, manifest};
-use helm_rs::action::upgrade::UpgradeOptions;
 
 use super::table::table;
 use super::upgrade::{UpgradeFlags, installs};
@@ -95,11 +94,10 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
                 Some(replace) => {
                     installation(&arguments.release, replace, &arguments.write, context)?
                 }
-                None => PlanOptions::Upgrade(UpgradeOptions {
-                    release: arguments.write.options(&arguments.release, context.environment)?,
-                    values: arguments.modes.mode(),
-                    max_history: arguments.modes.max_history(context),
-                }),
+                None => PlanOptions::Upgrade(arguments.modes.options(
+                    arguments.write.options(&arguments.release, context.environment)?,
+                    context,
+                )),
             };
             let (release, chart) = (arguments.release.clone(), arguments.chart.clone());
             make(&options, &release, &chart, arguments.rights, &mut arguments.write, context)
@@ -215,7 +213,7 @@ fn text(plan: &Plan) -> String {
         }
     }
     if !plan.hooks.is_empty() {
-        text.push_str("\nHooks, which ichor does not run yet (--no-hooks leaves them out):\n");
+        text.push_str("\nHooks that run (--no-hooks leaves them out):\n");
         for hook in &plan.hooks {
             text.push_str(&format!("  {hook}\n"));
         }
