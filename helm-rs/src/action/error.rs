@@ -294,7 +294,9 @@ impl ActionError {
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Wait(WaitError::Cancelled) => true,
-            Self::StillPending { error, .. } | Self::LeftPending { error, .. } => error.is_cancelled(),
+            Self::StillPending { error, .. } | Self::LeftPending { error, .. } => {
+                error.is_cancelled()
+            }
             Self::Undone { source, .. } => source.is_cancelled(),
             Self::Write(errors) => errors.cancelled,
             Self::Update(error) => error

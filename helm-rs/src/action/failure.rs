@@ -108,9 +108,10 @@ pub(super) async fn fail_upgrade(
             };
         }
     };
-    let successful = heads.iter().rev().find(|head| {
-        head.has_status(&Status::Superseded) || head.has_status(&Status::Deployed)
-    });
+    let successful = heads
+        .iter()
+        .rev()
+        .find(|head| head.has_status(&Status::Superseded) || head.has_status(&Status::Deployed));
     let Some(revision) = successful.and_then(Head::revision) else {
         return ActionError::NeverSuccessful(Box::new(error));
     };
@@ -128,11 +129,9 @@ pub(super) async fn fail_upgrade(
         ..RollbackOptions::default()
     };
     match Box::pin(rollback(session, &undo)).await {
-        Ok(_) => ActionError::Undone {
-            name: name.clone(),
-            how: "rolled back",
-            source: Box::new(error),
-        },
+        Ok(_) => {
+            ActionError::Undone { name: name.clone(), how: "rolled back", source: Box::new(error) }
+        }
         Err(source) => ActionError::NotUndone {
             what: "rolling back the release",
             action: "upgrade",
@@ -161,7 +160,8 @@ pub(super) async fn clean_up(
             Ok(None) => false,
             Err(_) => true,
         });
-        own = created.iter().zip(is_own).filter(|(_, own)| *own).map(|(it, _)| it.clone()).collect();
+        own =
+            created.iter().zip(is_own).filter(|(_, own)| *own).map(|(it, _)| it.clone()).collect();
     }
     writer.delete(&own, Propagation::Background).await?;
     session.log("Resource cleanup complete");

@@ -16,9 +16,7 @@ use crate::apply::{
     BuildError, CompletionErrors, Item, WaitError, WriteErrors, Writer, build, wait_until_complete,
     wait_until_gone,
 };
-use crate::cluster::{
-    ClusterError, Discovery, ListQuery, Propagation, Resource, Target, list_all,
-};
+use crate::cluster::{ClusterError, Discovery, ListQuery, Propagation, Resource, Target, list_all};
 use crate::error_chain;
 use crate::manifest::HookEvent;
 use crate::release::storage::Labels;
@@ -165,9 +163,10 @@ impl<'a> Hooks<'a> {
         for (place, (index, hook)) in hooks.iter().enumerate() {
             let policies = hook.delete_policies.clone();
             self.delete_by_policy(hook, BEFORE_CREATION).await?;
-            let items = self.items(&hook.manifest, true).await.map_err(|source| {
-                HookError::Build { event, path: hook.path.clone(), source }
-            })?;
+            let items = self
+                .items(&hook.manifest, true)
+                .await
+                .map_err(|source| HookError::Build { event, path: hook.path.clone(), source })?;
             let mut run = HookRun {
                 started_at: self.session.now(),
                 completed_at: String::new(),
@@ -298,9 +297,10 @@ impl<'a> Hooks<'a> {
         if !is_told || hook.kind == "CustomResourceDefinition" {
             return Ok(());
         }
-        let items = self.items(&hook.manifest, false).await.map_err(|source| {
-            HookError::BuildDeletion { path: hook.path.clone(), source }
-        })?;
+        let items = self
+            .items(&hook.manifest, false)
+            .await
+            .map_err(|source| HookError::BuildDeletion { path: hook.path.clone(), source })?;
         let removed = match self.writer().delete(&items, Propagation::Background).await {
             Ok(removed) => removed,
             Err(errors) if errors.cancelled => return Err(HookError::Cancelled),
@@ -328,8 +328,7 @@ impl<'a> Hooks<'a> {
     }
 
     async fn logs(&self, hook: &Hook) -> Result<(), String> {
-        let mut query =
-            ListQuery { namespace: self.namespace_of(hook), ..ListQuery::default() };
+        let mut query = ListQuery { namespace: self.namespace_of(hook), ..ListQuery::default() };
         match hook.kind.as_str() {
             "Job" => query.labels = format!("job-name={}", hook.name),
             "Pod" => query.fields = format!("metadata.name={}", hook.name),
@@ -342,7 +341,11 @@ impl<'a> Hooks<'a> {
             .map_err(|error| format!("failed to get pod list: {error}"))?;
         for pod in &page.items {
             let text = |value: &serde_json::Value, path: &str| {
-                value.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+                value
+                    .pointer(path)
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
             };
             let name = text(pod, "/metadata/name");
             let target = Target::new(&pods, &query.namespace, &name);
@@ -393,8 +396,7 @@ fn executing(
             chosen.push((index, hook.clone()));
         }
     }
-    chosen.sort_by(|(_, one), (_, other)| {
-        (one.weight, &one.name).cmp(&(other.weight, &other.name))
-    });
+    chosen
+        .sort_by(|(_, one), (_, other)| (one.weight, &one.name).cmp(&(other.weight, &other.name)));
     chosen
 }

@@ -3,6 +3,7 @@
 mod error;
 mod failure;
 pub mod generated;
+mod hook_rights;
 mod hooks;
 pub mod install;
 pub mod lint;

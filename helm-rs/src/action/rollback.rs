@@ -95,10 +95,8 @@ pub async fn rollback(
         &current.record,
         "unable to build kubernetes objects from current release manifest",
     )?;
-    let mut new = objects(
-        &target.record,
-        "unable to build kubernetes objects from new release manifest",
-    )?;
+    let mut new =
+        objects(&target.record, "unable to build kubernetes objects from new release manifest")?;
     let namespace = target.record.namespace()?;
     prepare::own(&mut new, name, &namespace);
 
@@ -239,11 +237,9 @@ impl Rollback<'_> {
             error.outcome.created.iter().filter_map(|at| new.get(*at)).cloned().collect();
         let message = format!("Rollback {} failed: {error}", quote(name));
         self.session.log(format!("warning: {message}"));
-        let superseded = self
-            .current
-            .record
-            .info()
-            .and_then(|info| self.current.record.set_status(&Status::Superseded, &info.description));
+        let superseded = self.current.record.info().and_then(|info| {
+            self.current.record.set_status(&Status::Superseded, &info.description)
+        });
         let failed = self.target.record.set_status(&Status::Failed, &message);
         if let Err(error) = superseded.and(failed) {
             return error.into();

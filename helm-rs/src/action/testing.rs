@@ -82,8 +82,7 @@ pub async fn test(session: &Session<'_>, options: &TestOptions) -> Result<Tested
 /// that are not among the only ones.
 fn skipped(hooks: &[Hook], options: &TestOptions) -> Vec<usize> {
     let is_excluded = |hook: &Hook| options.without.contains(&hook.name);
-    let is_other =
-        |hook: &Hook| !options.only.is_empty() && !options.only.contains(&hook.name);
+    let is_other = |hook: &Hook| !options.only.is_empty() && !options.only.contains(&hook.name);
     let places = |wanted: &dyn Fn(&Hook) -> bool| -> Vec<usize> {
         let found = hooks.iter().enumerate().filter(|(_, hook)| wanted(hook));
         found.map(|(place, _)| place).collect()
@@ -110,9 +109,11 @@ pub async fn logs(
         let tests = hook.events.iter().filter(|event| *event == HookEvent::Test.as_str());
         for _ in tests.filter(|_| options.wants(hook)) {
             let target = Target::new(&pods, &options.namespace, &hook.name);
-            let log = session.cluster.logs(&target, "").await.map_err(|source| {
-                ActionError::PodLogs { name: hook.name.clone(), source }
-            })?;
+            let log = session
+                .cluster
+                .logs(&target, "")
+                .await
+                .map_err(|source| ActionError::PodLogs { name: hook.name.clone(), source })?;
             out.extend_from_slice(format!("POD LOGS: {}\n", hook.name).as_bytes());
             out.extend_from_slice(&log);
             out.push(b'\n');

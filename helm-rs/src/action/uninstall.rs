@@ -149,7 +149,8 @@ pub async fn uninstall(
     if options.wait {
         let Session { cluster, clock, observer, cancel, .. } = session;
         let timeout = options.timeout;
-        match wait_until_gone(&**cluster, *clock, &removed.deleted, timeout, *observer, cancel).await
+        match wait_until_gone(&**cluster, *clock, &removed.deleted, timeout, *observer, cancel)
+            .await
         {
             Err(WaitError::Cancelled) => return Err(WaitError::Cancelled.into()),
             Err(error) => errors.push(error_chain(&error)),
@@ -201,10 +202,7 @@ async fn purge(
 
 async fn store(session: &Session<'_>, last: &Stored) {
     if let Err(error) = session.storage().update(&last.record, &last.labels).await {
-        session.log(format!(
-            "uninstall: Failed to store updated release: {}",
-            error_chain(&error)
-        ));
+        session.log(format!("uninstall: Failed to store updated release: {}", error_chain(&error)));
     }
 }
 
@@ -246,12 +244,13 @@ impl Deletion {
             .enumerate()
             .map(|(number, document)| (format!("manifest-{number}"), document))
             .collect();
-        let sorted = sort_manifests(&files, &UNINSTALL_ORDER, &mut Vec::new()).map_err(|error| {
-            failed(
-                "corrupted release record. You must manually delete the resources",
-                error_chain(&*error),
-            )
-        })?;
+        let sorted =
+            sort_manifests(&files, &UNINSTALL_ORDER, &mut Vec::new()).map_err(|error| {
+                failed(
+                    "corrupted release record. You must manually delete the resources",
+                    error_chain(&*error),
+                )
+            })?;
         let mut kept = String::new();
         let mut text = BString::default();
         for manifest in sorted.manifests {
@@ -271,10 +270,8 @@ impl Deletion {
             kept.insert_str(0, "These resources were kept due to the resource policy:\n");
         }
         let discovery = session.discover(false).await?;
-        let release = ReleaseOptions {
-            namespace: options.namespace.clone(),
-            ..ReleaseOptions::default()
-        };
+        let release =
+            ReleaseOptions { namespace: options.namespace.clone(), ..ReleaseOptions::default() };
         let items = prepare::objects(&discovery, &text, &release, false, "").map_err(|error| {
             failed("unable to build kubernetes objects for delete", error_chain(&error))
         })?;

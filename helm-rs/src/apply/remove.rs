@@ -121,13 +121,12 @@ impl Writer<'_> {
             return match self.cluster.delete(&item.target, &options).await {
                 Ok(_) => Fate::Deleted,
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.observer.log(&format!("Ignoring delete failure for {name} {kind}: {error}"));
+                    self.observer
+                        .log(&format!("Ignoring delete failure for {name} {kind}: {error}"));
                     Fate::Deleted
                 }
                 // Another object took its name since, which may be somebody else's.
-                Err(error)
-                    if is_this_one && error.kind() == ErrorKind::Conflict && looks > 0 =>
-                {
+                Err(error) if is_this_one && error.kind() == ErrorKind::Conflict && looks > 0 => {
                     looks -= 1;
                     continue;
                 }

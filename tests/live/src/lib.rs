@@ -36,6 +36,9 @@ impl Program {
     pub fn arguments<'a>(self, arguments: &[&'a str]) -> Vec<&'a str> {
         let mut all = if self == Self::Ichor { vec!["release"] } else { Vec::new() };
         all.extend(arguments);
+        if self == Self::Ichor && arguments.first() == Some(&"get") {
+            all.push("--show-secrets");
+        }
         all
     }
 
@@ -89,10 +92,17 @@ pub fn summary(outcome: &Outcome) -> String {
     let stdout: Vec<String> = stdout
         .lines()
         .map(|line| {
-            let told = ["LAST DEPLOYED: ", "Last Started:   ", "Last Completed: "];
-            match told.into_iter().find(|what| line.starts_with(what)) {
-                Some(what) => format!("{what}(time)"),
-                None => line.to_owned(),
+            let told = ["LAST DEPLOYED: ", "Last Started:   ", "Last Completed: ", "DEPLOYED_AT: "];
+            let columns: Vec<&str> = line.split('\t').collect();
+            match (told.into_iter().find(|what| line.starts_with(what)), columns.as_slice()) {
+                (Some(what), _) => format!("{what}(time)"),
+                // A history.
+                (None, [revision, _, rest @ ..])
+                    if revision.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
+                    format!("{revision}\t(time)\t{}", rest.join("\t"))
+                }
+                (None, _) => line.to_owned(),
             }
         })
         .collect();

@@ -1,4 +1,5 @@
 //! Both programs side by side, each on a plane of its own.
+#![expect(clippy::print_stdout, reason = "a difference is told when it is found")]
 
 use std::time::{Duration, Instant};
 
@@ -27,11 +28,13 @@ pub fn both(helm: &Side, ichor: &Side, arguments: &[&str], faults: &mut Vec<Stri
     });
     let (wanted_text, got_text) = (summary(&wanted), summary(&got));
     if wanted_text != got_text {
-        faults.push(format!(
+        let fault = format!(
             "{}:\n--- Helm\n{wanted_text}--- ichor\n{got_text}{}",
             arguments.join(" "),
             String::from_utf8_lossy(&got.stderr)
-        ));
+        );
+        println!("{fault}");
+        faults.push(fault);
     }
 }
 
@@ -50,6 +53,9 @@ pub fn same_objects(helm: &Side, ichor: &Side, when: &str, faults: &mut Vec<Stri
             break (left.len(), found);
         }
     };
-    faults.extend(found.into_iter().map(|difference| format!("{when}: {difference}")));
+    for difference in found {
+        println!("{when}: {difference}");
+        faults.push(format!("{when}: {difference}"));
+    }
     count
 }

@@ -1,10 +1,7 @@
 //! Real Helm on one server and ichor on its copy: the same objects, records, exit status and
 //! messages; and each goes on with what the other made.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "test code: a panic is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "what was compared is told to whoever reads the output")]
 
 use std::time::Instant;

@@ -218,6 +218,12 @@ fn text(plan: &Plan) -> String {
             text.push_str(&format!("  {hook}\n"));
         }
     }
+    if !plan.hook_faults.is_empty() {
+        text.push_str("\nHooks that cannot be made:\n");
+        for fault in &plan.hook_faults {
+            text.push_str(&format!("  {}\n", fault.replace('\n', " ")));
+        }
+    }
     if !plan.missing.is_empty() {
         text.push_str("\nMissing rights:\n");
         for right in &plan.missing {
@@ -271,6 +277,7 @@ fn value(plan: &Plan) -> Value {
         ("possible", Value::Bool(plan.is_possible())),
         ("objects", Value::Seq(plan.objects.iter().map(object).collect())),
         ("hooks", texts(&plan.hooks)),
+        ("hookFaults", texts(&plan.hook_faults)),
         ("rights", rights(&plan.rights)),
         ("missingRights", rights(&plan.missing)),
     ])

@@ -1,8 +1,8 @@
 //! `ichor release upgrade`, as `cmd/helm/upgrade.go`.
 
 use clap::Args;
-use helm_rs::action::{ActionError, ReleaseOptions};
 use helm_rs::action::upgrade::{UpgradeOptions, ValuesMode, upgrade};
+use helm_rs::action::{ActionError, ReleaseOptions};
 use helm_rs::gotext::quote;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::Status;

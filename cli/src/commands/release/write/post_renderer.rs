@@ -50,7 +50,8 @@ impl PostRendererFlags {
 /// `exec.LookPath`
 fn look_up(wanted: &str, environment: &Environment) -> Result<PathBuf, &'static str> {
     let is_program = |path: &Path| {
-        path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+        path.metadata()
+            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
     };
     let found = if wanted.contains('/') {
         let path = PathBuf::from(wanted);
