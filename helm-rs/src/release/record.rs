@@ -430,7 +430,7 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, Status, Summary};
+    use super::{HookRun, Record, Status, Summary};
 
     const JSON: &str = r#"{"name":"web","info":{"first_deployed":"2026-01-02T03:04:05.678Z","deleted":"","description":"Install complete","status":"deployed","apply":"x"},"chart":{"metadata":{"name":"c","version":"1.0.0","appVersion":"2"},"templates":[]},"manifest":"a: \u003cb\u003e\n","version":3,"namespace":"ns","apply_method":"ssa"}"#;
 
@@ -444,6 +444,43 @@ mod tests {
             .replace(r#""status":"deployed""#, r#""status":"superseded""#);
         assert_eq!(record.to_json(), expected);
         assert_eq!(record.manifest().unwrap(), "a: <b>\n");
+    }
+
+    #[test]
+    fn hooks_are_changed_one_by_one() {
+        let json = r#"{"name":"web","info":{},"hooks":[null,{"name":"a","events":["test"],"last_run":{"started_at":"","completed_at":"","phase":""},"weight":2,"own":1},{"name":"b"}],"version":3}"#;
+        let mut record = Record::from_json(json).unwrap();
+        let run = HookRun {
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+            phase: "Running".to_owned(),
+            ..HookRun::default()
+        };
+        record.set_hook(0, &run, Some(&["x<".to_owned()])).unwrap();
+        record.set_hook(7, &run, None).unwrap();
+        record.move_hooks_to_front(&[1]).unwrap();
+        let expected = r#"{"name":"web","info":{},"hooks":[{"name":"b"},{"name":"a","events":["test"],"last_run":{"started_at":"2026-01-02T03:04:05Z","completed_at":"","phase":"Running"},"weight":2,"delete_policies":["x\u003c"],"own":1}],"version":3}"#;
+        assert_eq!(
+            record.to_json().replace(
+                r#","own":1,"delete_policies":["x\u003c"]"#,
+                r#","delete_policies":["x\u003c"],"own":1"#
+            ),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_rollback_takes_all_but_times_and_namespace_from_the_older_record() {
+        let old = Record::from_json(JSON).unwrap();
+        let newest = r#"{"info":{"first_deployed":"x","notes":"n"},"version":8,"namespace":"now"}"#;
+        let newest = Record::from_json(newest).unwrap();
+        let record = old.rolled_back(&newest, "t").unwrap();
+        let info = r#""info":{"first_deployed":"x","last_deployed":"t","deleted":"","description":"Rollback to 3","status":"pending-rollback"}"#;
+        assert!(record.to_json().contains(info), "{}", record.to_json());
+        assert_eq!(
+            (record.revision().unwrap(), record.namespace().unwrap()),
+            (9, "now".to_owned())
+        );
+        assert_eq!(record.manifest().unwrap(), old.manifest().unwrap());
     }
 
     #[test]
