@@ -400,3 +400,34 @@ fn executing(
         .sort_by(|(_, one), (_, other)| (one.weight, &one.name).cmp(&(other.weight, &other.name)));
     chosen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Hook, executing};
+
+    #[test]
+    fn hooks_run_by_weight_then_name_as_often_as_they_say() {
+        let hook = |name: &str, weight, events: &[&str], policies: &[&str]| Hook {
+            name: name.to_owned(),
+            weight,
+            events: events.iter().map(|event| (*event).to_owned()).collect(),
+            delete_policies: policies.iter().map(|policy| (*policy).to_owned()).collect(),
+            ..Hook::default()
+        };
+        let hooks = vec![
+            hook("z", 0, &["test"], &["hook-failed"]),
+            hook("other", 0, &["pre-install"], &[]),
+            hook("b", -1, &["test", "test"], &[]),
+            hook("a", 0, &["test"], &[]),
+            hook("unwanted", -9, &["test"], &[]),
+        ];
+        let chosen = executing(hooks, "test", |hook| hook.name != "unwanted");
+        let order: Vec<(usize, &str)> =
+            chosen.iter().map(|(place, hook)| (*place, hook.name.as_str())).collect();
+        assert_eq!(order, [(2, "b"), (2, "b"), (3, "a"), (0, "z")]);
+        let policies: Vec<&str> =
+            chosen.iter().map(|(_, hook)| hook.delete_policies[0].as_str()).collect();
+        let before = "before-hook-creation";
+        assert_eq!(policies, [before, before, before, "hook-failed"]);
+    }
+}

@@ -223,9 +223,10 @@ async fn rollback() {
         "get values r",
         "get notes r",
         "get metadata r",
-        // A Deployment's selector cannot be changed, a Service's port name cannot be that long.
+        "get all r",
+        // The server refuses the Service.
         &format!("install s @ {none}"),
-        &format!("upgrade s @ {none} --set port=70000"),
+        &format!("upgrade s @ {none} --set port=70000 --set step=2"),
         "rollback s",
         "rollback s 2 --cleanup-on-fail",
         "history s",

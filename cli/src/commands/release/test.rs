@@ -5,7 +5,8 @@ use helm_rs::action::testing::{TestOptions, logs, test};
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 
-use super::status::{Shown, table};
+use super::everything::values;
+use super::status::{Shown, table_with};
 use super::write::{Host, action_error};
 use crate::commands::Context;
 use crate::connection::{ClusterFlags, record_kind};
@@ -77,7 +78,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         debug: context.global.debug,
         ..Shown::default()
     };
-    let text = table(&tested.record, shown);
+    let debug = if shown.debug { values(&tested.record, true)? } else { String::new() };
+    let text = table_with(&tested.record, shown, &debug);
     context.ui.result(text.map_err(|error| CommandError::new(error_chain(&error)))?)?;
     if arguments.logs {
         context.ui.result("\n")?;

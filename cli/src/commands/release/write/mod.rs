@@ -10,7 +10,8 @@ use helm_rs::chart::Chart;
 use helm_rs::error_chain;
 use helm_rs::release::Record;
 
-use super::status::{Shown, table};
+use super::everything::values;
+use super::status::{Shown, table_with};
 use crate::commands::Context;
 use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
@@ -188,7 +189,9 @@ impl WriteFlags {
                     debug: context.global.debug,
                     ..Shown::default()
                 };
-                table(record, shown).map_err(|error| CommandError::new(error_chain(&error)))?
+                let values = if shown.debug { values(record, true)? } else { String::new() };
+                table_with(record, shown, &values)
+                    .map_err(|error| CommandError::new(error_chain(&error)))?
             }
             Output::Json => format!("{}\n", record.to_json()),
             Output::Yaml => {
