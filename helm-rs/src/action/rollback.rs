@@ -6,6 +6,7 @@ use super::error::ActionError;
 use super::failure::{clean_up, not_cleaned_up};
 use super::hooks::Hooks;
 use super::prepare;
+use super::repair::has_died;
 use super::session::{ReleaseOptions, Session};
 use crate::apply::{CustomMerge, Item, Outcome, UpdateError, WaitError, Writer};
 use crate::error_chain;
@@ -91,10 +92,21 @@ pub async fn rollback(
         session.log(format!("dry run for {name}"));
         return Ok(revision);
     }
-    let old = objects(
+    let mut old = objects(
         &current.record,
         "unable to build kubernetes objects from current release manifest",
     )?;
+    // What died may not have deleted yet what it does not name itself. Helm leaves such objects.
+    if has_died(&current.record.info()?) {
+        for stored in deployed(session, name).await? {
+            let what = "unable to build kubernetes objects from current release manifest";
+            for item in objects(&stored.record, what)? {
+                if !old.iter().any(|known| known.matches(&item)) {
+                    old.push(item);
+                }
+            }
+        }
+    }
     let mut new =
         objects(&target.record, "unable to build kubernetes objects from new release manifest")?;
     let namespace = target.record.namespace()?;
@@ -108,6 +120,14 @@ pub async fn rollback(
     session.log(format!("performing rollback of {name}"));
     Rollback { session, options, namespace, current, target }.run(&old, &new).await?;
     Ok(revision)
+}
+
+/// The deployed revisions: one, unless something went wrong, or none.
+async fn deployed(session: &Session<'_>, name: &str) -> Result<Vec<Stored>, StorageError> {
+    match session.storage().deployed_all(name).await {
+        Err(StorageError::NoDeployed { .. }) => Ok(Vec::new()),
+        deployed => deployed,
+    }
 }
 
 /// The newest revision, and the one that will be (`prepareRollback`).
@@ -203,12 +223,8 @@ impl Rollback<'_> {
     async fn finish(mut self) -> Result<(), ActionError> {
         let storage = self.session.storage();
         let name = &self.options.name;
-        let deployed = match storage.deployed_all(name).await {
-            Ok(deployed) => deployed,
-            Err(StorageError::NoDeployed { .. }) => Vec::new(),
-            Err(error) => return Err(self.unrecorded(error)),
-        };
-        for mut stored in deployed {
+        let all = deployed(self.session, name).await.map_err(|error| self.unrecorded(error))?;
+        for mut stored in all {
             let revision = stored.record.revision()?;
             self.session.log(format!("superseding previous deployment {revision}"));
             let description = stored.record.info()?.description;

@@ -76,6 +76,10 @@ fn hook(fields: &str) -> String {
 async fn lifecycle() {
     let Some(mut bed) = Bed::open().await else { return };
     for name in ["one", "two"] {
+        // Pods need the account that a controller puts there.
+        bed.kubectl(&["create", "namespace", name]);
+        let wait = ["wait", "-n", name, "--for=create", "serviceaccount/default", "--timeout=30s"];
+        bed.kubectl(&wait);
         bed.run(&format!("install {name} @ -n {name} --create-namespace --wait"));
         bed.compare("installed");
         bed.run(&format!("upgrade {name} @ -n {name} --set step=2"));
