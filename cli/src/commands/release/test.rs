@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         debug: context.global.debug,
         ..Shown::default()
     };
-    let debug = if shown.debug { values(&tested.record, true)? } else { String::new() };
+    let debug = if shown.debug { values(&tested.record, true, false)? } else { String::new() };
     let text = table_with(&tested.record, shown, &debug);
     context.ui.result(text.map_err(|error| CommandError::new(error_chain(&error)))?)?;
     if arguments.logs {

@@ -189,7 +189,7 @@ impl WriteFlags {
                     debug: context.global.debug,
                     ..Shown::default()
                 };
-                let values = if shown.debug { values(record, true)? } else { String::new() };
+                let values = if shown.debug { values(record, true, true)? } else { String::new() };
                 table_with(record, shown, &values)
                     .map_err(|error| CommandError::new(error_chain(&error)))?
             }
