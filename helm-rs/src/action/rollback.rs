@@ -96,14 +96,17 @@ pub async fn rollback(
         &current.record,
         "unable to build kubernetes objects from current release manifest",
     )?;
-    // What died may not have deleted yet what it does not name itself. Helm leaves such objects.
+    // What died may not have deleted yet what it does not name itself, objects and leaves. Helm
+    // leaves these.
+    let mut before = Vec::new();
     if has_died(&current.record.info()?) {
         for stored in deployed(session, name).await? {
             let what = "unable to build kubernetes objects from current release manifest";
-            for item in objects(&stored.record, what)? {
-                if !old.iter().any(|known| known.matches(&item)) {
-                    old.push(item);
-                }
+            before.extend(objects(&stored.record, what)?);
+        }
+        for item in &before {
+            if !old.iter().any(|known| known.matches(item)) {
+                old.push(item.clone());
             }
         }
     }
@@ -118,7 +121,7 @@ pub async fn rollback(
     storage.create(&target.record, &target.labels).await.map_err(ActionError::not_begun)?;
 
     session.log(format!("performing rollback of {name}"));
-    Rollback { session, options, namespace, current, target }.run(&old, &new).await?;
+    Rollback { session, options, namespace, current, target, before }.run(&old, &new).await?;
     Ok(revision)
 }
 
@@ -164,6 +167,8 @@ struct Rollback<'a> {
     namespace: String,
     current: Stored,
     target: Stored,
+    /// The objects of the deployed revision, when what came after it died.
+    before: Vec<Item>,
 }
 
 impl Rollback<'_> {
@@ -183,6 +188,17 @@ impl Rollback<'_> {
             Ok(outcome) => outcome,
             Err(error) => return Err(self.fail(new, error).await),
         };
+        if !self.before.is_empty() {
+            // Once more, from the deployed revision: its leaves go too.
+            let known = |item: &Item| self.before.iter().find(|old| old.matches(item)).cloned();
+            let old: Vec<Item> =
+                new.iter().map(|item| known(item).unwrap_or_else(|| item.clone())).collect();
+            let again = writer.update(&old, new, Vec::new(), CustomMerge::TwoWay).await;
+            if let Err(mut error) = again {
+                error.outcome.created.extend(outcome.created);
+                return Err(self.fail(new, error).await);
+            }
+        }
         if options.recreate_pods {
             recreate(session, new, &outcome).await;
         }
