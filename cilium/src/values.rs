@@ -17,6 +17,8 @@ pub struct Effective {
     pub values: Map,
     /// Owned keys under which the user said something else.
     pub overridden: Vec<Overridden>,
+    /// Owned keys under which the user said nothing, with what they are set to.
+    pub added: Vec<(String, Value)>,
 }
 
 /// The user's value under an owned key that was not taken.
@@ -46,7 +48,7 @@ pub struct ValuesError {
 /// [`ValuesError`]
 pub fn effective(user: &Map, facts: &Facts) -> Result<Effective, ValuesError> {
     let mut values = user.clone();
-    let mut overridden = Vec::new();
+    let (mut overridden, mut added) = (Vec::new(), Vec::new());
     for key in &KEYS {
         let wanted = match (key.wanted)(facts) {
             Wanted::User => continue,
@@ -64,11 +66,13 @@ pub fn effective(user: &Map, facts: &Facts) -> Result<Effective, ValuesError> {
         if let Some(value) = &wanted {
             set(&mut values, key.path, value.clone())?;
         }
-        if let Some(said) = said {
-            overridden.push(Overridden { key: key.name(), said, wanted });
+        match (said, wanted) {
+            (Some(said), wanted) => overridden.push(Overridden { key: key.name(), said, wanted }),
+            (None, Some(wanted)) => added.push((key.name(), wanted)),
+            (None, None) => {}
         }
     }
-    Ok(Effective { values, overridden })
+    Ok(Effective { values, overridden, added })
 }
 
 /// Sets a value, making the tables on the way. A null table counts as absent.
@@ -117,7 +121,7 @@ mod tests {
             yaml(&effective.values),
             "ipam:\n  mode: kubernetes\nk8sServiceHost: api\nroutingMode: native\n"
         );
-        assert_eq!(effective.overridden.len(), 1);
+        assert_eq!((effective.overridden.len(), effective.added), (1, Vec::new()));
     }
 
     #[test]
@@ -156,7 +160,10 @@ mod tests {
         let user = values("a: [1, {b: null}]\nipam: null\ncgroup: {x: y}\n");
         let once = effective(&user, &facts).unwrap();
         assert_eq!(once, effective(&user, &facts).unwrap());
-        assert_eq!(once.values, effective(&once.values, &facts).unwrap().values);
+        let added: Vec<&str> = once.added.iter().map(|(key, _)| key.as_str()).collect();
+        assert!(added.contains(&"ipam.mode") && added.contains(&"cgroup.hostRoot"), "{added:?}");
+        let again = effective(&once.values, &facts).unwrap();
+        assert_eq!((once.values, Vec::new()), (again.values, again.added));
         assert_eq!(once.overridden, []);
     }
 

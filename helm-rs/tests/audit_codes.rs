@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::input::{Input, InputLimits, scan};
 use helm_rs::release::verify::{
-    Code, Finding, Live, Question, Rerender, audit, compare_live, expected, no_record, undecodable,
-    verify_beside,
+    Code, Finding, KeptApart, Live, Question, Rerender, audit, compare_live, expected, no_record,
+    undecodable, verify_beside,
 };
 use helm_rs::release::{CodecLimits, encode};
 use helm_rs::render::time::{Time, Zone};
@@ -437,6 +437,31 @@ fn every_code_has_what_triggers_it_and_what_nearly_does() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The records of one release lie apart from it by design: that release, and no other.
+#[test]
+fn a_release_whose_records_are_kept_apart() {
+    let found = |release: &str, own: &str, live: Option<Live>| {
+        let record = record(release, 1, "deployed").namespace("apart").field("namespace", own);
+        let kept_apart = Some(KeptApart {
+            release: "net".to_owned(),
+            namespace: "system".to_owned(),
+            records: "apart".to_owned(),
+        });
+        let question = Question { kept_apart, ..Question::default() };
+        let case = Case { question, live, ..Case::from([record.manifest(ROLE)]) };
+        findings(&case).iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    let owner = |namespace: &str| {
+        Some(Live::Present { release: "net".to_owned(), namespace: namespace.to_owned() })
+    };
+    assert_eq!(found("net", "system", None), []);
+    // The objects name the release's namespace, and not that of its records.
+    assert_eq!(found("net", "system", owner("system")), []);
+    assert_eq!(found("net", "system", owner("apart")), [Code::ForeignOwner]);
+    assert_eq!(found("net", "elsewhere", None), [Code::ObjectNamespace]);
+    assert_eq!(found("web", "system", None), [Code::ObjectNamespace]);
 }
 
 #[test]

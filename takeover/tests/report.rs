@@ -19,6 +19,11 @@ use takeover::plan::{
 };
 use takeover::report::{Form, render};
 
+fn owned(key: &str, from: &str, to: &str, needs_consent: bool) -> OwnedChange {
+    let [key, from, to] = [key, from, to].map(str::to_owned);
+    OwnedChange { key, from, to, needs_consent }
+}
+
 fn about(kind: &str, namespace: &str, name: &str) -> ObjectAbout {
     let api_version = if matches!(kind, "DaemonSet" | "Deployment") { "apps/v1" } else { "v1" };
     ObjectAbout {
@@ -89,26 +94,12 @@ fn upgrade() -> Plan {
                     side: "live".to_owned(),
                 }],
             }),
-            changes: vec![OwnedChange {
-                key: "k8sServiceHost".to_owned(),
-                from: "10.0.0.1".to_owned(),
-                to: "localhost".to_owned(),
-                needs_consent: true,
-            }],
+            changes: vec![owned("k8sServiceHost", "10.0.0.1", "localhost", true)],
             overridden: vec![
-                OwnedChange {
-                    key: "k8sServicePort".to_owned(),
-                    from: "7445".to_owned(),
-                    to: "7445".to_owned(),
-                    needs_consent: false,
-                },
-                OwnedChange {
-                    key: "cgroup.autoMount.enabled".to_owned(),
-                    from: "true".to_owned(),
-                    to: "false".to_owned(),
-                    needs_consent: false,
-                },
+                owned("k8sServicePort", "7445", "7445", false),
+                owned("cgroup.autoMount.enabled", "true", "false", false),
             ],
+            added: vec![owned("routingMode", "", "tunnel", false)],
         },
         refusals: Vec::new(),
         consent: vec![

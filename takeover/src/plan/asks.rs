@@ -11,13 +11,14 @@ pub(super) fn consent(plan: &mut Plan) {
         if installs { figures.differences + figures.residue > 0 } else { !plan.gate_is_empty() };
     if is_asked {
         let mut why = Vec::new();
-        for (count, what) in [
-            (figures.differences, "leaves would change"),
-            (figures.residue, "live-only leaves or objects would stay"),
-            (figures.creations, "objects would be created"),
+        for (count, one, many, verb) in [
+            (figures.differences, "leaf", "leaves", "change"),
+            (figures.residue, "live-only leaf or object", "live-only leaves or objects", "stay"),
+            (figures.creations, "object", "objects", "be created"),
         ] {
             if count > 0 {
-                why.push(format!("{count} {what}"));
+                let what = if count == 1 { one } else { many };
+                why.push(format!("{count} {what} would {verb}"));
             }
         }
         plan.consent.push(Consent { flag: "--accept-cilium-diff".to_owned(), why: why.join(", ") });

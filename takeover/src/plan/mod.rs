@@ -146,6 +146,9 @@ pub struct ValuesAbout {
     pub changes: Vec<OwnedChange>,
     /// Owned keys under which the user's values say something else.
     pub overridden: Vec<OwnedChange>,
+    /// Owned keys under which the user's values say nothing, and which the record will have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<OwnedChange>,
 }
 
 /// An owned key with two values.

@@ -245,6 +245,16 @@ pub(super) fn settle(
             needs_consent: false,
         })
         .collect();
+    plan.values.added = effective
+        .added
+        .iter()
+        .map(|(key, value)| OwnedChange {
+            key: key.clone(),
+            from: String::new(),
+            to: shown(Some(value)),
+            needs_consent: false,
+        })
+        .collect();
     plan.values.changes = owned::changes(&facts)
         .into_iter()
         .map(|change| OwnedChange {

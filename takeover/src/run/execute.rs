@@ -52,6 +52,8 @@ pub struct Done {
     pub digest: String,
     /// Whether an earlier run had begun.
     pub resumed: bool,
+    /// Whether Cilium was ichor's already: nothing was left to be done.
+    pub nothing: bool,
     /// Ichor's revision.
     pub revision: i64,
     /// Objects that were patched.
@@ -202,7 +204,7 @@ pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
     if !rights::check_own(run).await? {
         create_namespace(&**cluster).await?;
     }
-    let lock = lock::acquire(cluster, run.request.clock, &run.holder).await?;
+    let lock = lock::acquire(cluster, run.request.clock, &run.holder, run.observer).await?;
     let fenced = Fenced::new(cluster, &lock);
     let result = locked(run, &lock, &fenced).await;
     // A run that was killed releases nothing.
@@ -357,7 +359,15 @@ async fn deployed(
     revision: i64,
 ) -> Result<Done, RunError> {
     let Some(stored) = stored else { return check_done(run, lock, revision).await };
-    if backup::live(cluster, &stored.plan.records).await?.is_empty() {
+    let live = match backup::live(cluster, &stored.plan.records).await {
+        Err(BackupError::Cluster { source, doing }) if source.kind() == ErrorKind::Forbidden => {
+            // Whether they are gone cannot be seen, as by a Job whose rights on them ended.
+            rights::check_records(run, &stored.plan.records).await?;
+            return Err(BackupError::Cluster { source, doing }.into());
+        }
+        live => live?,
+    };
+    if live.is_empty() {
         let done = check_done(run, lock, revision).await?;
         return Ok(Done { left: left(&stored.plan), ..done });
     }
@@ -400,7 +410,7 @@ fn set_status(record: &mut Record, status: &Status, description: &str) -> Result
 async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
     let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
     if prepared.plan.outcome == Outcome::Nothing {
-        return Ok(Done { revision, ..Done::default() });
+        return Ok(Done { nothing: true, revision, ..Done::default() });
     }
     let refusals = if prepared.plan.is_refused() {
         prepared.plan.refusals

@@ -28,7 +28,7 @@ use cilium::pinned::RECORD_NAMESPACE;
 use futures::future::{Either, select};
 use futures::lock::Mutex;
 use futures::poll;
-use helm_rs::apply::FIELD_MANAGER;
+use helm_rs::apply::{FIELD_MANAGER, Observer};
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind, Resource, Target, WriteOptions};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -93,7 +93,8 @@ pub struct Lock<'a> {
     state: Mutex<State>,
 }
 
-/// Takes the lock. `holder` names this run, and no other.
+/// Takes the lock. `holder` names this run, and no other. The observer hears that it is waited
+/// for.
 ///
 /// # Errors
 /// [`LockError::Held`] when another run is at work.
@@ -101,6 +102,7 @@ pub async fn acquire<'a>(
     cluster: &Arc<dyn Cluster>,
     clock: &'a dyn Clock,
     holder: &str,
+    observer: &dyn Observer,
 ) -> Result<Lock<'a>, LockError> {
     let lock = Lock {
         cluster: Arc::clone(cluster),
@@ -115,7 +117,7 @@ pub async fn acquire<'a>(
         }),
     };
     for _ in 0..TRIES {
-        if lock.attempt().await? {
+        if lock.attempt(observer).await? {
             return Ok(lock);
         }
     }
@@ -132,7 +134,7 @@ impl Lock<'_> {
     }
 
     /// One try; false when somebody else was faster.
-    async fn attempt(&self) -> Result<bool, LockError> {
+    async fn attempt(&self, observer: &dyn Observer) -> Result<bool, LockError> {
         let found = match self.cluster.get(&self.target()).await {
             Ok(lease) => lease,
             Err(error) if error.is_not_found() => {
@@ -153,6 +155,11 @@ impl Lock<'_> {
         let found = if text(&found, "/spec/holderIdentity").is_empty() {
             found
         } else {
+            let (other, patience) = (text(&found, "/spec/holderIdentity"), DURATION.as_secs());
+            observer.log(&format!(
+                "WARNING: Lease {RECORD_NAMESPACE}/{LEASE} is held by {other}: looking for up to \
+                 {patience} s whether that run is at work"
+            ));
             match self.outlast(found).await? {
                 Some(found) => found,
                 None => return Ok(false),

@@ -232,7 +232,7 @@ impl Rehearsal {
                 .map_err(|error| error_chain(&error)),
             Action::Restore => {
                 let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
-                let done = restore(&cluster, &*stage.clock, holder, None).await;
+                let done = restore(&cluster, &*stage.clock, holder, None, &Silent).await;
                 done.map(drop).map_err(|error| error_chain(&error))
             }
         }

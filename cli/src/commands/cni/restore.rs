@@ -2,13 +2,15 @@
 
 use clap::Args;
 use helm_rs::error_chain;
+use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
 use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
 
 use super::ask::confirm;
-use super::shared::{holder, no, session};
+use super::shared::{holder, no};
 use super::trouble::{reading_error, server_error};
 use crate::commands::Context;
+use crate::commands::release::write::Host;
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -39,7 +41,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let cluster = &arguments.cluster;
-    let plan = session(cluster, context, async |session| plan_restore(&*session.cluster).await)?;
+    let engine = Engine::new(EngineOptions::default());
+    let host = Host::open(cluster, context)?;
+    let (plan, _) =
+        host.run(context, &engine, async |session| plan_restore(&*session.cluster).await)?;
     let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, cluster, context))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
@@ -56,8 +61,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     }
     confirm("Put it back?", arguments.yes, context)?;
     let holder = holder(context.environment)?;
-    let done = session(cluster, context, async |session| {
-        restore(&session.cluster, session.clock, &holder, digest).await
+    let (done, _) = host.run(context, &engine, async |session| {
+        restore(&session.cluster, session.clock, &holder, digest, session.observer).await
     })?;
     let done = done.map_err(|error| restore_error(&error))?;
     context.ui.result(format!(

@@ -49,6 +49,7 @@ Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - 
   one Secret or ConfigMap or a list of them, as YAML or JSON (kubectl get -o yaml|json)
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64
+  an etcd snapshot or a copy of etcd's database (etcdctl snapshot save, talosctl etcd snapshot)
 Other objects are passed over and counted.";
 
 /// As [`INPUTS`], for commands that print what may be secret.

@@ -1,10 +1,13 @@
 //! What was made of an input's records, what could not be, and what may be hidden by that.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::Summary;
 use helm_rs::release::input::{Fault, FaultKind, Hidden, StoredRecord};
 
+use crate::commands::Context;
 use crate::error::CommandError;
 
 /// The error about a record whose object says another revision than the release in it, or in
@@ -174,6 +177,25 @@ fn unread(parts: usize) -> Result<(), CommandError> {
         1 => Err(CommandError::new("a part of the input could not be read")),
         parts => {
             Err(CommandError::new(format_args!("{parts} parts of the input could not be read")))
+        }
+    }
+}
+
+/// Says when two records of one revision are not the same: two clusters, or two times.
+pub(super) fn warn_of_twins<'a>(
+    records: impl Iterator<Item = (&'a Summary, &'a str)>,
+    context: &mut Context<'_>,
+) {
+    let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for (summary, namespace) in records {
+        let key = (namespace, summary.name.as_str(), summary.revision);
+        let differs = known.insert(key, summary).is_some_and(|other| other != summary);
+        if differs && told.insert(key) {
+            context.ui.warning(format!(
+                "warning: the input has two records of {namespace}/{} revision {}, and they differ",
+                summary.name, summary.revision
+            ));
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE, RELEASE};
 use clap::Args;
 use goyaml::Value;
 use helm_rs::capabilities::KubeVersion;
 use helm_rs::release::verify::{
-    Audited, Finding, Interrupt, Question, Rerender, Rerendered, sort, verify_beside,
+    Audited, Finding, Interrupt, KeptApart, Question, Rerender, Rerendered, sort, verify_beside,
 };
 
 use super::source::SourceFlags;
@@ -15,7 +16,7 @@ use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
-use crate::output::{Output, write_structured};
+use crate::output::{Output, printable, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -71,7 +72,13 @@ impl Arguments {
             deadline.map(|deadline| Interrupt(Arc::new(move || Instant::now() >= deadline)));
         let rerender =
             self.rerender.then(|| Rerender { api_versions, interrupt, ..Rerender::default() });
-        Ok(Question { now, kube_version, rerender, ..Question::default() })
+        // What a takeover leaves is as it should be.
+        let kept_apart = Some(KeptApart {
+            release: RELEASE.to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            records: RECORD_NAMESPACE.to_owned(),
+        });
+        Ok(Question { now, kube_version, rerender, kept_apart, ..Question::default() })
     }
 }
 
@@ -260,19 +267,6 @@ fn table(findings: &[Finding], renders: &[Render], count: usize) -> String {
         1 => format!("{count} {records}, 1 finding\n"),
         found => format!("{count} {records}, {found} findings\n"),
     });
-    out
-}
-
-/// Broken records are what this is about: what they hold must not reach a terminal as commands.
-fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
     out
 }
 

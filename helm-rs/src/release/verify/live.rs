@@ -18,8 +18,10 @@ pub struct Expected {
     pub identity: Identity,
     /// `apiVersion`, as the manifest has it.
     pub api_version: String,
-    /// The release's namespace.
+    /// The namespace that the records are in.
     pub namespace: String,
+    /// The release's own namespace, as the record says: what its objects' annotations name.
+    pub owner_namespace: String,
     /// The release's name.
     pub release: String,
     /// The current revision.
@@ -75,6 +77,7 @@ pub fn expected(records: &[Audited]) -> Vec<Expected> {
             identity: Identity::clone(identity),
             api_version: api_version.to_string(),
             namespace: namespace.to_owned(),
+            owner_namespace: current.summary.namespace.clone(),
             release: release.to_owned(),
             revision: current.summary.revision,
             place: current.place.clone(),
@@ -108,7 +111,7 @@ pub async fn look(
     };
     let namespace = match (resource.namespaced, namespace.as_str()) {
         (false, _) => "",
-        (true, "") => &expected.namespace,
+        (true, "") => &expected.owner_namespace,
         (true, namespace) => namespace,
     };
     match cluster.get(&Target::new(resource, namespace, name)).await {
@@ -142,7 +145,7 @@ pub fn compare_live(expected: &Expected, live: &Live) -> Option<Finding> {
         Live::Missing => finding(Code::MissingObject, format!("{object} is not on the cluster")),
         Live::Present { release, namespace } => {
             let is_own = (release.is_empty() || *release == expected.release)
-                && (namespace.is_empty() || *namespace == expected.namespace);
+                && (namespace.is_empty() || *namespace == expected.owner_namespace);
             if is_own {
                 return None;
             }

@@ -57,6 +57,20 @@ pub struct Question {
     pub rerender: Option<Rerender>,
     /// What the records' objects are kept in: many records have the same ones.
     pub interner: Interner,
+    /// A release whose records are not in its namespace, and should not be.
+    pub kept_apart: Option<KeptApart>,
+}
+
+/// A release whose records lie in another namespace than its own, by design: whoever operates it
+/// knows both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptApart {
+    /// The release's name.
+    pub release: String,
+    /// Its own namespace, which its records and its objects' annotations name.
+    pub namespace: String,
+    /// The namespace of its records.
+    pub records: String,
 }
 
 /// Orders findings by namespace, release, revision, code.

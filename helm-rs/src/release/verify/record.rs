@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::apis::{Served, served};
 use super::rerender::{Rerendered, Verdict, rerender};
-use super::{Code, Finding, OBJECT_LIMIT, Question};
+use super::{Code, Finding, KeptApart, OBJECT_LIMIT, Question};
 use crate::diff::{Identity, ManifestObject, each_object};
 use crate::release::input::{Storage, StoredRecord};
 use crate::release::record::{Record, Summary};
@@ -74,7 +74,7 @@ pub fn audit(stored: &StoredRecord, json: &str, question: &Question) -> Result<A
         rerendered: None,
         summary,
     };
-    audited.head(stored);
+    audited.head(stored, question.kept_apart.as_ref());
     audited.size();
     audited.pending(question);
     let before = audited.findings.len();
@@ -159,7 +159,7 @@ impl Audited {
     }
 
     /// Labels, name and namespace of the object against the body. Bare releases have none.
-    fn head(&mut self, stored: &StoredRecord) {
+    fn head(&mut self, stored: &StoredRecord, kept_apart: Option<&KeptApart>) {
         if stored.storage == Storage::Bare {
             return;
         }
@@ -192,7 +192,14 @@ impl Audited {
             };
             self.add(Code::ObjectName, format!("the object {named}, and should be {name}"));
         }
-        if !stored.namespace.is_empty() && stored.namespace != self.summary.namespace {
+        let is_apart = kept_apart.is_some_and(|apart| {
+            apart.release == self.summary.name
+                && apart.namespace == self.summary.namespace
+                && apart.records == stored.namespace
+        });
+        let is_elsewhere =
+            !stored.namespace.is_empty() && stored.namespace != self.summary.namespace;
+        if is_elsewhere && !is_apart {
             self.add(
                 Code::ObjectNamespace,
                 format!(

@@ -336,6 +336,7 @@ fn found(plan: &Plan) -> Vec<Fact> {
     fact("comes from", safe(&found.provenance));
     fact("kube-proxy", safe(&found.kube_proxy));
     fact("values", values(plan));
+    fact("ichor adds", added(plan));
     if !plan.chart.version.is_empty() {
         fact("chart", safe(&format!("{} {}", plan.chart.name, plan.chart.version)));
     }
@@ -359,6 +360,17 @@ fn values(plan: &Plan) -> String {
         }
         _ => source,
     }
+}
+
+/// Owned keys that the values do not have: what runs, written down.
+fn added(plan: &Plan) -> String {
+    let all: Vec<String> = plan
+        .values
+        .added
+        .iter()
+        .map(|owned| format!("{}: {}", safe(&owned.key), safe(&owned.to)))
+        .collect();
+    all.join(", ")
 }
 
 /// What the recovered values do not explain. Where the gate is empty, none of it differs from what

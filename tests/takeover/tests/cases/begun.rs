@@ -202,3 +202,33 @@ async fn begun_upgrade_by_hand() {
     site.nothing_is_lost().await;
     site.bed.plane.stop();
 }
+
+/// Killed when only the foreign records were left: what is left is shown and asks for nothing but
+/// to be finished, and whoever finishes it hears that the lock is waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn begun_and_only_records_are_left() {
+    let Some(bed) = Bed::with_cilium("1.20.0", "01").await else { return };
+    let site = Site::new(bed).await;
+    let deletion = plane::Match::writes().verbs(&["delete"]).resource("secrets");
+    let mut pauses = site.proxy.pause_before(deletion);
+    let mut program = site.start();
+    let paused = takeover_tests::process::next(&mut pauses, &mut program).await;
+    program.kill();
+    paused.expect("a record is deleted").cut();
+    site.proxy.clear();
+    let run = |arguments: &[&str]| takeover_tests::process::told(&site.ichor(arguments));
+    let (code, text) = run(&["adopt", "--cilium-only", "--plan"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("A takeover was begun and is not complete: revision 1 is deployed"));
+    assert!(text.contains("none needed beside the word to begin"), "{text}");
+    let (code, text) = run(&["cni", "plan"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = run(&["cni", "status"]);
+    assert!(code == 2 && text.contains("stopped at step 7"), "{text}");
+    let (code, text) = run(&["adopt", "--cilium-only", "--yes"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("WARNING: Lease ichor-system/ichor-cni is held by "), "{text}");
+    assert!(text.contains("An earlier takeover was finished."), "{text}");
+    site.nothing_is_lost().await;
+    site.bed.plane.stop();
+}

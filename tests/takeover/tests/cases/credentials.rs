@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use helm_rs::apply::Silent;
 use helm_rs::apply::{Cancel, Observer, Waiting};
 use helm_rs::cluster::Moment;
 use helm_rs::error_chain;
@@ -174,7 +175,7 @@ async fn credentials_appear_nowhere() {
     clean("the plan of the restore", &format!("{back:?}"));
     let cluster: std::sync::Arc<dyn helm_rs::cluster::Cluster> =
         std::sync::Arc::clone(&stage.faults) as _;
-    let done = restore(&cluster, &*stage.clock, "credentials", None).await.unwrap();
+    let done = restore(&cluster, &*stage.clock, "credentials", None, &Silent).await.unwrap();
     clean("what was restored", &format!("{done:?}"));
     look(&stage, "restored").await;
     // The marker is where it has to be.

@@ -300,7 +300,22 @@ async fn half_state_lease_stale() {
     let Some(rehearsal) = rehearsal().await else { return };
     let stage = killed(&rehearsal, "kube-system/cilium-config", 0, Moment::Before).await;
     let before = stage.clock.elapsed();
-    rehearsal.take_over(&stage, "next", Some(&rehearsal.digest)).await.unwrap();
+    let cancel = Cancel::default();
+    let observer = Stop { word: "nothing stops it", cancel: &cancel, lines: Mutex::default() };
+    let run = Run {
+        request: rehearsal.request(&stage),
+        digest: Some(rehearsal.digest.clone()),
+        accept_changes: true,
+        accept_diff: true,
+        holder: "next".to_owned(),
+        observer: &observer,
+        cancel: &cancel,
+        timeout: Duration::from_mins(1),
+    };
+    take_over(&run).await.unwrap();
+    let lines = observer.lines.into_inner().unwrap();
+    // A warning, so that it is heard without a terminal too.
+    assert!(lines[0].starts_with("WARNING: Lease ichor-system/ichor-cni is held by "), "{lines:?}");
     let waited = stage.clock.elapsed().saturating_sub(before);
     assert_eq!(waited, Duration::from_secs(15), "by its own clock");
     let lease = stage.object("Lease", "ichor-system", "ichor-cni").unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helm_rs::apply::Silent;
 use helm_rs::cluster::{Cluster, Patch, PatchKind, Resource, Target, WriteOptions};
 use serde_json::{Value, json};
 use takeover::run::restore::{RestoreError, Restored, plan_restore, restore};
@@ -67,7 +68,7 @@ async fn restore_and_real_helm_goes_on() {
 }
 
 async fn restored(bed: &Bed) -> Restored {
-    let done = restore(&bed.cluster, &bed.clock, "restore", None).await;
+    let done = restore(&bed.cluster, &bed.clock, "restore", None, &Silent).await;
     done.unwrap_or_else(|error| panic!("{}", helm_rs::error_chain(&error)))
 }
 
@@ -90,7 +91,7 @@ async fn taken_over() -> Option<(Rehearsal, Stage)> {
 
 async fn try_restore(stage: &Stage, digest: Option<&str>) -> Result<Restored, RestoreError> {
     let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
-    restore(&cluster, &*stage.clock, "restore", digest).await
+    restore(&cluster, &*stage.clock, "restore", digest, &Silent).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -243,16 +243,7 @@ pub(super) fn action_error(
             error_chain(&**record)
         )),
         ActionError::Wait(WaitError::Deadline) if !heard.waiting.is_empty() => {
-            let objects: Vec<String> = heard
-                .waiting
-                .iter()
-                .map(|object| {
-                    let lines = [format!("{}: {}", object.object, object.reason)];
-                    let lines: Vec<_> = lines.iter().chain(&object.details).cloned().collect();
-                    format!("\n  {}", lines.join("\n    "))
-                })
-                .collect();
-            error_with.hint(format!("not ready when time was up:{}", objects.concat()))
+            error_with.hint(heard.not_ready().trim_end())
         }
         _ => error_with,
     }
