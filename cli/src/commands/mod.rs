@@ -70,7 +70,7 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
-    /// Read and audit releases, out of dumps or a cluster; install and upgrade them
+    /// Read and audit releases, out of dumps or a cluster; install, upgrade, test and uninstall them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
     /// Look into an etcd snapshot: what a cluster had, without the cluster

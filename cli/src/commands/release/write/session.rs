@@ -59,6 +59,10 @@ impl Observer for Teller<'_> {
         }
     }
 
+    fn output(&self, log: &[u8]) {
+        self.ui.lock().unwrap_or_else(PoisonError::into_inner).log(log);
+    }
+
     fn waiting(&self, objects: &[Waiting]) {
         if self.progress {
             let mut ui = self.ui.lock().unwrap_or_else(PoisonError::into_inner);
