@@ -65,6 +65,14 @@ pub enum Fault {
         /// The bucket.
         name: &'static str,
     },
+    /// Changes that etcd made and that are not there: it leaves no number out.
+    #[error("revisions {first} to {last} are missing")]
+    Gap {
+        /// The first one.
+        first: i64,
+        /// The last one.
+        last: i64,
+    },
     /// There are more of these than are told one by one.
     #[error("{count} more places cannot be read")]
     More {
@@ -173,6 +181,23 @@ pub enum Damage {
         said: Revision,
         /// The value's.
         found: i64,
+    },
+    /// A change of a key whose change before is missing, or is another key's.
+    #[error(
+        "is change {version} of key {}, which does not follow from what is there before",
+        key.escape_ascii()
+    )]
+    Chain {
+        /// The key.
+        key: Vec<u8>,
+        /// Its version: changes since it was created.
+        version: i64,
+    },
+    /// A deletion of a key that is not there.
+    #[error("deletes key {}, which is not there", key.escape_ascii())]
+    NothingToDelete {
+        /// The key.
+        key: Vec<u8>,
     },
     /// A bucket's head is cut.
     #[error("its bucket is cut")]

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::record::{Head, Revision};
+use crate::fault::Damage;
 
 /// A change of a key, and where in the file its value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +58,15 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Takes a change that is newer than all before; `false` when there is no more room.
-    pub(super) fn push(&mut self, entry: &Entry, head: &Head<'_>) -> bool {
+    /// Takes a change that is newer than all before, and holds it against the key's change before.
+    /// What is wrong is answered, and the change is taken all the same, but where there is no more
+    /// room. Up to `compacted` changes may be gone.
+    pub(super) fn push(
+        &mut self,
+        entry: &Entry,
+        head: &Head<'_>,
+        compacted: i64,
+    ) -> Option<Damage> {
         self.totals.revisions += 1;
         self.totals.deletions += u64::from(entry.is_deleted);
         self.totals.bytes += entry.size;
@@ -67,8 +75,8 @@ impl Builder {
         let mut next = first;
         while let Some(slot) = next.and_then(|at| self.slots.get_mut(at as usize)) {
             if key_of(&self.keys, slot.key) == head.key {
-                slot.entry = *entry;
-                return true;
+                let before = std::mem::replace(&mut slot.entry, *entry);
+                return follows(Some(&before), entry, head, compacted);
             }
             next = slot.next.checked_sub(1);
         }
@@ -77,13 +85,13 @@ impl Builder {
             u32::try_from(head.key.len()),
             u32::try_from(self.slots.len()),
         ) else {
-            return false;
+            return Some(Damage::Full);
         };
         self.keys.extend_from_slice(head.key);
         let next = first.map_or(0, |first| first + 1);
         self.slots.push(Slot { key: (start, size), next, entry: *entry });
         self.by_hash.insert(hash, number);
-        true
+        follows(None, entry, head, compacted)
     }
 
     /// Puts the keys in order.
@@ -92,6 +100,38 @@ impl Builder {
         drop(by_hash);
         slots.sort_unstable_by(|a, b| key_of(&keys, a.key).cmp(key_of(&keys, b.key)));
         Index { keys, slots, totals, revision, compacted }
+    }
+}
+
+/// What is wrong with a change after the one before of the same key (`server/storage/mvcc`, `put`
+/// and `delete` in `kvstore_txn.go`): a key's versions count from its creation without a gap, and
+/// what is deleted was there. A compaction leaves each key's last change, if it is no deletion.
+fn follows(
+    before: Option<&Entry>,
+    entry: &Entry,
+    head: &Head<'_>,
+    compacted: i64,
+) -> Option<Damage> {
+    let chain = || Some(Damage::Chain { key: head.key.to_vec(), version: entry.version });
+    let main = entry.revision.main;
+    let live = before.filter(|before| !before.is_deleted);
+    if entry.is_deleted {
+        let is_lost = live.is_none() && main > compacted;
+        return is_lost.then(|| Damage::NothingToDelete { key: head.key.to_vec() });
+    }
+    match (entry.version, live) {
+        // The deletion in between may be compacted, where the one before could have been as well.
+        (1, Some(live)) if live.revision.main > compacted => chain(),
+        (1, _) if entry.created != main => chain(),
+        (1, _) => None,
+        (_, None) if main > compacted => chain(),
+        (_, None) => None,
+        (version, Some(live)) => {
+            let is_next = version == live.version.saturating_add(1);
+            let is_later = version > live.version && live.revision.main <= compacted;
+            let fits = live.created == entry.created && (is_next || is_later && main <= compacted);
+            if fits { None } else { chain() }
+        }
     }
 }
 

@@ -180,14 +180,21 @@ impl Snapshot {
         let mut index = index::Builder::default();
         // An etcd begins at revision 1, before anything is written.
         let mut newest = self.compacted.max(1);
+        let mut gaps = Faults::default();
         self.changes(faults, &mut |change, head, element| {
-            newest = newest.max(change.revision.main);
-            if at_revision.is_some_and(|last| change.revision.main > last) {
+            let main = change.revision.main;
+            // Compacted revisions may be gone, others are not.
+            if main > newest.saturating_add(1) {
+                gaps.push(Fault::Gap { first: newest + 1, last: main - 1 });
+            }
+            newest = newest.max(main);
+            if at_revision.is_some_and(|last| main > last) {
                 return (None, false);
             }
-            let fault = (!index.push(change, head)).then(|| element.fault(Damage::Full));
-            (fault, true)
+            let damage = index.push(change, head, self.compacted);
+            (damage.map(|damage| element.fault(damage)), true)
         });
+        gaps.into_told().into_iter().for_each(faults);
         match at_revision {
             Some(asked) if asked > newest => Err(RevisionError::Future { asked, newest }),
             _ => Ok(index.finish(at_revision.unwrap_or(newest), self.compacted)),

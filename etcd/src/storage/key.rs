@@ -1,5 +1,7 @@
 //! Keys: where an API server puts an object.
 
+use goyaml::{Map, Value};
+
 use crate::keyspace::Index;
 
 /// Where API servers put objects unless `--etcd-prefix` says otherwise.
@@ -22,6 +24,20 @@ pub struct ObjectKey<'a> {
     pub namespace: &'a str,
     /// The object's name; of odd keys all that is left.
     pub name: &'a str,
+}
+
+impl ObjectKey<'_> {
+    /// Whether an object that stands under this key is the one that it names. What has no name,
+    /// such as an allocation of addresses, is.
+    pub fn is_of(&self, object: &Map) -> bool {
+        let metadata = object.get("metadata").and_then(Value::as_map);
+        let text = |field| {
+            let value = metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
+            value.map(ToString::to_string).unwrap_or_default()
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
+        name.is_empty() || (namespace.as_str(), name.as_str()) == (self.namespace, self.name)
+    }
 }
 
 impl Default for Layout {

@@ -92,6 +92,16 @@ pub fn object(value: &[u8], revision: i64) -> Result<Stored, StorageError> {
     Ok(Stored { object, is_whole })
 }
 
+/// The namespace and the name that a built-in object says it has; `None` when it does not read.
+pub fn names(raw: &[u8]) -> Option<(String, String)> {
+    let object = decode::head(raw).ok()?;
+    let metadata = object.get("metadata")?.as_map()?;
+    let text = |field| {
+        metadata.get(field).and_then(Value::as_str).map(ToString::to_string).unwrap_or_default()
+    };
+    Some((text("namespace"), text("name")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::object;

@@ -36,6 +36,9 @@ func writeLarge(path string, total int64) error {
 	created := map[string][2]int64{}
 	revision, written := int64(1), int64(0)
 	put := func(bucket *bbolt.Bucket, key string, size int, isDeleted, isRecord bool) error {
+		if _, known := created[key]; isDeleted && !known {
+			return nil // etcd writes no deletion of what is not there
+		}
 		revision++
 		name := make([]byte, 17, 18)
 		binary.BigEndian.PutUint64(name, uint64(revision))
@@ -175,8 +178,12 @@ func writeSmall(path string) error {
 	noise := make([]byte, 5000)
 	random.Read(noise)
 	revision := int64(1)
-	versions := map[string]int64{}
+	created := map[string][2]int64{} // revision and version
 	put := func(tx *bbolt.Tx, key string, text []byte) error {
+		known := created[key]
+		if text == nil && known[1] == 0 {
+			return nil // etcd writes no deletion of what is not there
+		}
 		revision++
 		name := make([]byte, 17, 18)
 		binary.BigEndian.PutUint64(name, uint64(revision))
@@ -184,10 +191,14 @@ func writeSmall(path string) error {
 		value := mvccpb.KeyValue{Key: []byte(key)}
 		if text == nil {
 			name = append(name, 't')
-			versions[key] = 0
+			delete(created, key)
 		} else {
-			versions[key]++
-			value.CreateRevision, value.ModRevision, value.Version = 2, revision, versions[key]
+			if known[1] == 0 {
+				known[0] = revision
+			}
+			known[1]++
+			created[key] = known
+			value.CreateRevision, value.ModRevision, value.Version = known[0], revision, known[1]
 			value.Value = text
 		}
 		stored, err := value.Marshal()

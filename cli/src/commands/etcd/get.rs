@@ -76,6 +76,10 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let name = String::from_utf8_lossy(&key).into_owned();
         match open.object(&key, &entry, keys.as_ref()) {
             Ok(stored) => {
+                if open.layout.read(&key).is_some_and(|at| !at.is_of(&stored.object)) {
+                    let text = "holds an object of another name: key or object is damaged";
+                    open.warn_of(context, &name, text);
+                }
                 if !stored.is_whole {
                     let text = "is of a kind that is not known: its metadata alone is read";
                     open.warn_of(context, &name, text);
@@ -110,8 +114,27 @@ impl Arguments {
         let mut object = Value::Map(object);
         if !self.show_secrets {
             redact::object(&mut object);
+            if let Some(object) = object.as_map_mut() {
+                hide_named(object);
+            }
         }
         object
+    }
+}
+
+/// Hides what is a credential by its name where there is no form that says so: in `ConfigMap`s and
+/// custom resources.
+fn hide_named(object: &mut Map) {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).map(ToString::to_string);
+    let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind"));
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let is_custom = group.contains('.') && !group.ends_with(".k8s.io");
+    let is_config_map = version == "v1" && kind.as_deref() == Some("ConfigMap");
+    for (field, value) in object.iter_mut() {
+        let is_content = is_custom && field != "metadata" || is_config_map && field == "data";
+        if let Some(map) = value.as_map_mut().filter(|_| is_content) {
+            redact::values(map);
+        }
     }
 }
 

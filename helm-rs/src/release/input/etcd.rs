@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek as _};
 
 use etcd_snapshot::decrypt::{self, DecryptError, Keys};
-use etcd_snapshot::storage::{Envelope, EnvelopeError, Layout, ObjectKey};
+use etcd_snapshot::storage::{self, Envelope, EnvelopeError, Layout, ObjectKey};
 use etcd_snapshot::{FileSource, OpenError, RevisionError, Snapshot, Source};
 
 use super::parts::NAME_PREFIX;
@@ -50,6 +50,14 @@ pub enum EtcdError {
     Prefix {
         /// The prefix that is read.
         prefix: String,
+    },
+    /// An object that its key does not lead to: one of the two is damaged.
+    #[error("holds {kind} {found}, and is no key of that: one of the two is damaged")]
+    Elsewhere {
+        /// The kind.
+        kind: String,
+        /// Namespace and name.
+        found: String,
     },
     /// A revision of a file that has none.
     #[error("is no etcd snapshot, and only these have revisions")]
@@ -129,19 +137,23 @@ pub(super) fn split(
         others: Several::default(),
     };
     for (key, entry) in index.iter() {
-        let (storage, name) = match layout.read(key) {
-            Some(ObjectKey { resource: "secrets", name, .. }) => (Storage::Secret, name),
-            Some(ObjectKey { resource: "configmaps", name, .. }) => (Storage::ConfigMap, name),
+        let (storage, at) = match layout.read(key) {
+            Some(at @ ObjectKey { resource: "secrets", .. }) => (Storage::Secret, at),
+            Some(at @ ObjectKey { resource: "configmaps", .. }) => (Storage::ConfigMap, at),
             read => {
-                match other_record(key).filter(|_| read.is_none()) {
-                    Some(name) => reader.others.add(&format!("{place}: {}", text(key)), name),
-                    None if !sink(Piece::Other) => return false,
-                    None => {}
+                if let Some(name) = other_record(key).filter(|_| read.is_none()) {
+                    reader.others.add(&format!("{place}: {}", text(key)), name);
+                    continue;
+                }
+                let is_known = read.is_some_and(|at| is_known(at.resource));
+                let piece = if is_known { None } else { reader.stray(key, entry) };
+                if !sink(piece.unwrap_or(Piece::Other)) {
+                    return false;
                 }
                 continue;
             }
         };
-        if let Some(piece) = reader.object(key, name, entry, storage)
+        if let Some(piece) = reader.object(key, at, entry, storage)
             && !sink(piece)
         {
             return false;
@@ -212,14 +224,58 @@ fn other_record(key: &[u8]) -> Option<&str> {
     is_record.then_some(name)
 }
 
+/// Whether a resource is one that Secrets and ConfigMaps are not under: a group of custom resources,
+/// or what clusters have most of. Of all others the value is looked at.
+fn is_known(resource: &str) -> bool {
+    const MOST: [&str; 22] = [
+        "clusterrolebindings",
+        "clusterroles",
+        "controllerrevisions",
+        "cronjobs",
+        "daemonsets",
+        "deployments",
+        "endpointslices",
+        "events",
+        "ingress",
+        "jobs",
+        "leases",
+        "minions",
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "replicasets",
+        "rolebindings",
+        "roles",
+        "serviceaccounts",
+        "statefulsets",
+        "networkpolicies",
+    ];
+    resource.contains('.') || resource.starts_with("services/") || MOST.contains(&resource)
+}
+
 impl Reader<'_> {
+    /// A Secret or a `ConfigMap` under a key of something else, whose key was damaged.
+    fn stray(&self, key: &[u8], entry: &etcd_snapshot::Entry) -> Option<Piece> {
+        let stored = self.snapshot.value(entry).ok()?;
+        let plain = decrypt::open(&stored.value, key, self.options.keys.as_ref()).ok()?;
+        let Ok(Envelope::Protobuf { kind, raw, .. }) = Envelope::read(&plain) else { return None };
+        Storage::of_kind(&kind)?;
+        let (namespace, name) = storage::names(raw).unwrap_or_default();
+        let place = format!("{}: {}", self.place, text(key));
+        let hides = Hidden::of_object(&name, &[]);
+        let error = EtcdError::Elsewhere { kind, found: format!("{namespace}/{name}") };
+        Some(Piece::Fault(Fault::new(&place, error.into()).hiding(hides)))
+    }
+
     fn object(
         &mut self,
         key: &[u8],
-        name: &str,
+        at: ObjectKey<'_>,
         entry: &etcd_snapshot::Entry,
         storage: Storage,
     ) -> Option<Piece> {
+        let name = at.name;
         // Of what does not read, the key still says whose record it is.
         let hides = || Hidden::of_object(name, &[]);
         let place = format!("{}: {}", self.place, text(key));
@@ -242,10 +298,18 @@ impl Reader<'_> {
         };
         let (form, list_of, text) = match Envelope::read(&plain) {
             Ok(Envelope::Json(text)) => (Form::Json, None, text),
-            Ok(Envelope::Protobuf { kind, raw, .. }) => match Storage::of_kind(&kind) {
-                Some(_) => (Form::Protobuf, Some(storage), raw),
-                None => return Some(Piece::Other),
-            },
+            Ok(Envelope::Protobuf { kind, raw, .. }) => {
+                let (namespace, found) = storage::names(raw).unwrap_or_default();
+                if Storage::of_kind(&kind) != Some(storage)
+                    || (namespace.as_str(), found.as_str()) != (at.namespace, name)
+                {
+                    let mut hides = hides();
+                    hides.add(Hidden::of_object(&found, &[]));
+                    let found = format!("{namespace}/{found}");
+                    return fault(EtcdError::Elsewhere { kind, found }, hides);
+                }
+                (Form::Protobuf, Some(storage), raw)
+            }
             Err(error) => {
                 let hides = match hides() {
                     Hidden::Any => Hidden::of_text(&plain, true),
