@@ -15,12 +15,28 @@ fn small() -> Vec<u8> {
     fs::read(folder().join("../../etcd/tests/small.db")).unwrap()
 }
 
-/// The root of the tree of keys: the branch with the most elements.
+/// The last branch above the leaves of the tree of keys, in the newest state.
 fn branch(bytes: &[u8]) -> usize {
-    let is_branch = |page: &usize| bytes[page * PAGE + 8] == 1;
-    let pages = (2..bytes.len() / PAGE).filter(is_branch);
-    // Older transactions left some behind: the newest one is the last.
-    pages.max_by_key(|page| bytes[page * PAGE + 10]).unwrap()
+    let number = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let transaction = |meta: usize| number(meta + 64);
+    let meta = if transaction(PAGE) > transaction(0) { PAGE } else { 0 };
+    let buckets = number(meta + 32) * PAGE;
+    // Flags, place, size of the key; the bucket's root stands behind the key.
+    let elements = (0..number(buckets + 10)).map(|index| buckets + 16 + index * 16);
+    let values = elements.filter_map(|element| {
+        let key = element + number(element + 4);
+        (&bytes[key..key + number(element + 8)] == b"key").then_some(key + 3)
+    });
+    let is_branch = |page: usize| number(page * PAGE + 8) == 1;
+    let mut page = number(values.last().unwrap());
+    assert!(is_branch(page));
+    loop {
+        let last = child(bytes, page, number(page * PAGE + 10) - 1);
+        if !is_branch(last) {
+            return page;
+        }
+        page = last;
+    }
 }
 
 /// The page below a branch's element.
