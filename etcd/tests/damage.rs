@@ -37,7 +37,10 @@ fn read_all(bytes: &[u8]) -> Result<(Content, Vec<Fault>, usize), OpenError> {
                 let object = storage::object(&value.value, entry.revision.main);
                 others.extend(object.ok().filter(|object| {
                     let at = storage::Layout::default();
-                    at.read(key).is_none_or(|at| !at.is_of(&object.object))
+                    // Of resources that are not known, whoever looks for records sees the kind.
+                    let known = ["configmaps", "namespaces", "secrets"];
+                    at.read(key)
+                        .is_none_or(|at| !at.is_of(&object.object) || !known.contains(&at.resource))
                 }));
                 content.insert(key.to_vec(), value.value);
             }

@@ -234,7 +234,7 @@ func writeSmall(path string) error {
 			if n%7 == 6 {
 				return put(tx, key, nil)
 			}
-			return put(tx, key, []byte(fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%02d"},"data":{"n":"%d"}}`, n%50, n)))
+			return put(tx, key, []byte(fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%02d","namespace":"default"},"data":{"n":"%d"}}`, n%50, n)))
 		})
 	}
 	if err != nil {
