@@ -215,7 +215,8 @@ fn bits_that_were_flipped() {
 #[test]
 fn bits_of_keys_that_were_flipped() {
     let (all, _) = read(SMALL).unwrap();
-    let keys = all.keys();
+    // Two values are no objects, so that nothing in them says what their key should be.
+    let keys = all.keys().filter(|key| !key.ends_with(b"/closed") && !key.ends_with(b"/large"));
     let mut flips = 0;
     let mut silent = Vec::new();
     for key in keys.collect::<std::collections::BTreeSet<_>>() {

@@ -23,12 +23,12 @@ fn branch(bytes: &[u8]) -> usize {
     let buckets = number(meta + 32) * PAGE;
     // Flags, place, size of the key; the bucket's root stands behind the key.
     let elements = (0..number(buckets + 10)).map(|index| buckets + 16 + index * 16);
-    let values = elements.filter_map(|element| {
+    let mut values = elements.filter_map(|element| {
         let key = element + number(element + 4);
         (&bytes[key..key + number(element + 8)] == b"key").then_some(key + 3)
     });
     let is_branch = |page: usize| number(page * PAGE + 8) == 1;
-    let mut page = number(values.last().unwrap());
+    let mut page = number(values.next_back().unwrap());
     assert!(is_branch(page));
     loop {
         let last = child(bytes, page, number(page * PAGE + 10) - 1);
