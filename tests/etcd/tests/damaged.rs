@@ -159,3 +159,25 @@ fn what_is_left_is_printed() {
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
+
+/// A database in which no bucket is left, as a copy that was made too early: no answer, and not
+/// "no records".
+#[test]
+fn nothing_is_in_it() {
+    let mut bytes = small();
+    for meta in [0, PAGE] {
+        let buckets = usize::from(bytes[meta + 32]) * PAGE;
+        // No elements, and nothing where they were.
+        bytes[buckets + 10..buckets + PAGE].fill(0);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.db");
+    fs::write(&path, bytes).unwrap();
+    let from = path.to_string_lossy();
+    for arguments in [&["etcd", "ls", &from][..], &["release", "list", "-A", "--from", &from]] {
+        let outcome = ichor(arguments);
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.code, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("bucket") || said.contains("elements"), "{arguments:?}: {said}");
+    }
+}

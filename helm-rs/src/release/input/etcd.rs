@@ -101,8 +101,11 @@ pub(super) fn split(
     let fault = |error: EtcdError| Piece::Fault(Fault::new(place, error.into()));
     let mut snapshot = match Snapshot::open(source) {
         Ok(snapshot) => snapshot,
-        // containerd's, for one; a backup of a machine has several.
-        Err(OpenError::NotEtcd { .. }) if options.at_revision.is_none() => {
+        // containerd's, for one; a backup of a machine has several. One without any buckets is
+        // more likely an etcd's that was copied too early.
+        Err(OpenError::NotEtcd { ref found })
+            if options.at_revision.is_none() && !found.is_empty() =>
+        {
             return sink(Piece::Other);
         }
         Err(error) => return sink(fault(error.into())),
