@@ -36,10 +36,21 @@ pub(crate) fn write_structured(
 }
 
 /// A text without control characters: what broken files hold must not reach a terminal as commands.
+/// Line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
+    escaped(text, |c| c != '\n' && c != '\t')
+}
+
+/// [`printable`] on one line: a table's cell.
+pub(crate) fn printable_cell(text: &str) -> String {
+    escaped(text, |_| true)
+}
+
+/// A text with those control characters escaped that `is_escaped` names.
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' {
+        if c.is_control() && is_escaped(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

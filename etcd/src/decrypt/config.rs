@@ -21,6 +21,14 @@ pub enum ConfigError {
     /// It is another kind of object.
     #[error("is no EncryptionConfiguration of {GROUP}v1")]
     Kind,
+    /// A provider that no API server has.
+    #[error(
+        "provider {provider:?} is none that is known: aescbc, aesgcm, secretbox, kms, identity"
+    )]
+    Provider {
+        /// What it is called.
+        provider: String,
+    },
     /// A key's secret is no base64.
     #[error("provider {provider}, key {key:?}: the secret is no base64")]
     Base64 {
@@ -80,15 +88,24 @@ impl Keys {
         let mut keys = Self::default();
         for resources in list(config.get("resources")) {
             for provider in list(resources.get("providers")) {
-                for name in ["aescbc", "aesgcm", "secretbox"] {
-                    let named = list(provider.get(name).and_then(|it| it.get("keys")));
-                    for key in named {
-                        keys.push(name, key)?;
-                    }
+                for (name, settings) in provider.as_map().into_iter().flatten() {
+                    keys.provider(&name.to_string(), settings)?;
                 }
             }
         }
         Ok(keys)
+    }
+
+    /// Adds a provider's keys. KMS has none here: what it closed is told, value by value.
+    fn provider(&mut self, name: &str, settings: &Value) -> Result<(), ConfigError> {
+        let name = match name {
+            "aescbc" => "aescbc",
+            "aesgcm" => "aesgcm",
+            "secretbox" => "secretbox",
+            "identity" | "kms" => return Ok(()),
+            other => return Err(ConfigError::Provider { provider: other.to_owned() }),
+        };
+        list(settings.get("keys")).iter().try_for_each(|key| self.push(name, key))
     }
 
     fn push(&mut self, provider: &'static str, key: &Value) -> Result<(), ConfigError> {
@@ -143,6 +160,11 @@ mod tests {
         assert_eq!(
             read(&keys.replace("AAAA", ".")),
             Err("provider aescbc, key \"a\": the secret is no base64".to_owned())
+        );
+        assert_eq!(
+            read(&keys.replace("aescbc", "aescbx")),
+            Err("provider \"aescbx\" is none that is known: aescbc, aesgcm, secretbox, kms, identity"
+                .to_owned())
         );
         assert_eq!(read(""), Ok("[]".to_owned()));
         assert!(Keys::read(b"kind: Secret").is_err());

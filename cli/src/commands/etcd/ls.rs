@@ -9,7 +9,7 @@ use super::shared::{FileFlags, Open, size};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::{Output, printable};
+use crate::output::{Output, printable_cell};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -72,7 +72,9 @@ fn table(
     let cells = |key: ObjectKey<'_>, entry: &Entry| {
         let bytes = if entry.is_deleted { "deleted".to_owned() } else { size(entry.size) };
         let revision = entry.revision.main.to_string();
-        [printable(key.resource), printable(key.namespace), printable(key.name), revision, bytes]
+        let [resource, namespace, name] =
+            [key.resource, key.namespace, key.name].map(printable_cell);
+        [resource, namespace, name, revision, bytes]
     };
     let mut widths = HEADS.map(str::len);
     let mut count = 0;

@@ -10,7 +10,7 @@ use super::shared::{FileFlags, Open, size};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::{Output, printable, write_structured};
+use crate::output::{Output, printable, printable_cell, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -146,12 +146,13 @@ fn text(open: &Open, sums: &Sums) -> String {
         line("encrypted", ways.collect::<Vec<_>>().join("; "));
     }
     for (title, sums) in [("RESOURCE", &sums.resources), ("NAMESPACE", &sums.namespaces)] {
-        let rows = ordered(sums);
+        let cell =
+            |name: &str| if name.is_empty() { "(none)".to_owned() } else { printable_cell(name) };
+        let rows: Vec<_> = ordered(sums).into_iter().map(|(name, sum)| (cell(name), sum)).collect();
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
-        let width = width.max(title.len()).max("(none)".len());
+        let width = width.max(title.len());
         text.push_str(&format!("\n{title:width$}  {:>8}  {:>9}\n", "OBJECTS", "SIZE"));
         for (name, sum) in rows {
-            let name = if name.is_empty() { "(none)" } else { name };
             let bytes = size(sum.bytes);
             text.push_str(&format!("{name:width$}  {:>8}  {bytes:>9}\n", sum.objects));
         }
@@ -159,7 +160,7 @@ fn text(open: &Open, sums: &Sums) -> String {
     if !sums.largest.is_empty() {
         text.push_str(&format!("\n{:>9}  LARGEST\n", "SIZE"));
         for (bytes, key) in &sums.largest {
-            text.push_str(&format!("{:>9}  {key}\n", size(*bytes)));
+            text.push_str(&format!("{:>9}  {}\n", size(*bytes), printable_cell(key)));
         }
     }
     text
