@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::field::{integer, list, text};
 use super::wait::{TICK, go_duration, pause};
 use super::write::multierror;
-use super::{Cancel, Item, Observer, WaitError};
+use super::{Cancel, Item, Observer, WaitError, by_kind};
 use crate::cluster::{Clock, Cluster, ClusterError, ErrorKind, ListQuery, WatchEvent, WatchQuery};
 
 /// Time before a watch that failed is opened again.
@@ -86,11 +86,7 @@ pub async fn wait_until_complete(
     cancel: &Cancel,
 ) -> Result<(), CompletionErrors> {
     let mut errors = Vec::new();
-    let mut rest = items;
-    while let Some(first) = rest.first() {
-        let same = rest.iter().take_while(|item| item.kind().kind == first.kind().kind).count();
-        let (batch, after) = rest.split_at(same);
-        rest = after;
+    for batch in by_kind(items) {
         let watches = batch.iter().map(|item| async move {
             let wanted = Wanted::of(item)?;
             // Zero is no limit here (`ContextWithOptionalTimeout`).
@@ -99,7 +95,7 @@ pub async fn wait_until_complete(
             watcher.run(timeout).await.err()
         });
         let results: Vec<Option<CompletionError>> =
-            stream::iter(watches).buffered(same.max(1)).collect().await;
+            stream::iter(watches).buffered(batch.len()).collect().await;
         errors.extend(results.into_iter().flatten());
         if errors.iter().any(|error| matches!(error, CompletionError::Cancelled)) {
             break;

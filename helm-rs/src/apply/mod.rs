@@ -48,6 +48,11 @@ pub struct Item {
     pub value: Value,
 }
 
+/// Neighbours of one kind: what is written or waited for side by side (`batchPerform`).
+fn by_kind(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    items.chunk_by(|one, next| one.kind().kind == next.kind().kind)
+}
+
 impl Item {
     /// The object's kind.
     pub fn kind(&self) -> &Kind {

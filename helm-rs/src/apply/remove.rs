@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::wait::pause;
 use super::write::CONCURRENCY;
-use super::{Cancel, Item, Observer, WaitError, WriteErrors, Writer, ownership};
+use super::{Cancel, Item, Observer, WaitError, WriteErrors, Writer, by_kind, ownership};
 use crate::cluster::{Clock, Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation};
 use crate::gotext::quote;
 
@@ -64,11 +64,10 @@ impl Writer<'_> {
         let mut removed = Removed::default();
         let mut errors = Vec::new();
         let mut cancelled = false;
-        let mut rest = items;
-        while let Some(first) = rest.first().filter(|_| !cancelled) {
-            let same = rest.iter().take_while(|item| item.kind().kind == first.kind().kind).count();
-            let (batch, after) = rest.split_at(same);
-            rest = after;
+        for batch in by_kind(items) {
+            if cancelled {
+                break;
+            }
             let fates: Vec<Fate> =
                 stream::iter(batch.iter().map(|item| self.delete_one(item, propagation)))
                     .buffered(CONCURRENCY)

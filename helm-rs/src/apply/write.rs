@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::merge::{CustomMerge, MergeError, patch_for};
-use super::{Cancel, FIELD_MANAGER, Item, Left, Observer, ownership};
+use super::{Cancel, FIELD_MANAGER, Item, Left, Observer, by_kind, ownership};
 use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation, WriteOptions};
 use crate::gotext::quote;
 
@@ -172,11 +172,7 @@ impl Writer<'_> {
     pub async fn create(&self, items: &[Item]) -> Result<(), WriteErrors> {
         self.log(format!("creating {} resource(s)", items.len()));
         let mut errors = Vec::new();
-        let mut rest = items;
-        while let Some(first) = rest.first() {
-            let same = rest.iter().take_while(|item| item.kind().kind == first.kind().kind).count();
-            let (batch, after) = rest.split_at(same);
-            rest = after;
+        for batch in by_kind(items) {
             let mut results = stream::iter(batch.iter().map(|item| async move {
                 if self.cancel.is_cancelled() {
                     None
