@@ -25,6 +25,15 @@ pub enum Fault {
         /// Bytes that are there.
         found: u64,
     },
+    /// The file is neither whole pages nor such with a digest behind them.
+    #[error(
+        "the file has {over} bytes more than whole pages: it was changed, and a SHA-256 that may \
+         have been at its end is not where it would be"
+    )]
+    Size {
+        /// Bytes behind the last whole page.
+        over: u64,
+    },
     /// One of the two meta pages is damaged: the last state may be lost.
     #[error("meta page {number} is damaged: what was written last may be missing")]
     Meta {

@@ -63,12 +63,16 @@ impl<'a> Message<'a> {
         Ok(taken)
     }
 
-    /// A number in base 128.
+    /// A number in base 128, in the one form that Go writes: without a byte that adds nothing.
     pub(crate) fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0u64;
         for (index, byte) in self.rest.iter().take(10).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * index);
             if *byte < 0x80 {
+                let is_longer = *byte == 0 && index > 0;
+                if is_longer || (index == 9 && *byte > 1) {
+                    break;
+                }
                 self.rest = self.rest.get(index + 1..).unwrap_or_default();
                 return Ok(value);
             }

@@ -195,6 +195,8 @@ impl Database {
             self.faults.push(Fault::Cut { needed, found });
         } else if !self.has_digest() && (1..DIGEST).contains(&(found - needed)) {
             self.faults.push(Fault::DigestCut { found: found - needed });
+        } else if !self.has_digest() && !found.is_multiple_of(self.meta.page_size) {
+            self.faults.push(Fault::Size { over: found % self.meta.page_size });
         }
     }
 

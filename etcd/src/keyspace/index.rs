@@ -119,6 +119,9 @@ fn follows(
         let is_lost = live.is_none() && main > compacted;
         return is_lost.then(|| Damage::NothingToDelete { key: head.key.to_vec() });
     }
+    if entry.version < 1 || !(1..=main).contains(&entry.created) {
+        return chain();
+    }
     match (entry.version, live) {
         // The deletion in between may be compacted, where the one before could have been as well.
         (1, Some(live)) if live.revision.main > compacted => chain(),

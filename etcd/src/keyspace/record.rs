@@ -51,18 +51,37 @@ impl KeyValue {
     /// Reads a whole message.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, WireError> {
         let mut read = Self::default();
-        for field in Message::new(bytes) {
-            match field? {
+        let mut order = Order::default();
+        let mut message = Message::new(bytes);
+        while !message.is_empty() {
+            let offset = message.offset();
+            let (number, wire) = message.tag()?;
+            match (order.next(number, offset)?, message.value(wire)?) {
                 (1, Value::Bytes(key)) => read.key = key.to_vec(),
                 (2, Value::Varint(number)) => read.create_revision = number as i64,
                 (3, Value::Varint(number)) => read.mod_revision = number as i64,
                 (4, Value::Varint(number)) => read.version = number as i64,
                 (5, Value::Bytes(value)) => read.value = value.to_vec(),
                 (6, Value::Varint(number)) => read.lease = number as i64,
-                _ => {}
+                _ => return Err(WireError { offset }),
             }
         }
         Ok(read)
+    }
+}
+
+/// etcd writes each field once, in the order of their numbers, and none but these six: what
+/// protobuf would take besides is a changed bit.
+#[derive(Default)]
+struct Order(u64);
+
+impl Order {
+    const fn next(&mut self, number: u64, offset: usize) -> Result<u64, WireError> {
+        if number <= self.0 {
+            return Err(WireError { offset });
+        }
+        self.0 = number;
+        Ok(number)
     }
 }
 
@@ -78,32 +97,32 @@ pub(super) struct Head<'a> {
     pub(super) value_start: &'a [u8],
 }
 
+/// Bytes that the lease may have, which is all that follows the value: a tag and a number.
+const LEASE: std::ops::RangeInclusive<u64> = 2..=11;
+
 impl<'a> Head<'a> {
     /// Reads the beginning of a message of `size` bytes; `None` when more of it is needed. etcd
     /// writes fields in the order of their numbers, so the value, which is fifth, ends it.
     pub(super) fn read(bytes: &'a [u8], size: u64) -> Result<Option<Self>, WireError> {
         let is_whole = bytes.len() as u64 == size;
         let mut head = Self::default();
+        let mut order = Order::default();
         let mut message = Message::new(bytes);
         while !message.is_empty() {
-            let (start, offset) = (message.clone(), message.offset());
+            let offset = message.offset();
             let Ok((number, wire)) = message.tag() else { return short(is_whole, offset) };
+            let number = order.next(number, offset)?;
             if (number, wire) == (5, 2) {
                 let Ok(length) = message.varint() else { return short(is_whole, offset) };
                 let left = size.saturating_sub(message.offset() as u64);
-                if length > left {
-                    return Err(WireError { offset: message.offset() });
-                }
-                head.value_size = length;
-                head.value_start = message.rest();
-                if !head.key.is_empty() && head.mod_revision > 0 {
-                    return Ok(Some(head));
-                }
-                if !is_whole {
-                    return Ok(None);
-                }
-                message = start;
-                message.tag()?;
+                return match left.checked_sub(length) {
+                    Some(after) if after == 0 || LEASE.contains(&after) => {
+                        head.value_size = length;
+                        head.value_start = message.rest();
+                        Ok(Some(head))
+                    }
+                    _ => Err(WireError { offset: message.offset() }),
+                };
             }
             let Ok(value) = message.value(wire) else { return short(is_whole, offset) };
             match (number, value) {
@@ -111,7 +130,9 @@ impl<'a> Head<'a> {
                 (2, Value::Varint(number)) => head.create_revision = number as i64,
                 (3, Value::Varint(number)) => head.mod_revision = number as i64,
                 (4, Value::Varint(number)) => head.version = number as i64,
-                _ => {}
+                // A lease without a value.
+                (6, Value::Varint(_)) => {}
+                _ => return Err(WireError { offset }),
             }
         }
         Ok(is_whole.then_some(head))
@@ -151,6 +172,22 @@ mod tests {
     #[test]
     fn a_value_that_ends_behind_its_element_is_broken() {
         assert!(Head::read(b"\x0a\x01a\x18\x09\x2a\x05va", 9).is_err());
+    }
+
+    #[test]
+    fn what_etcd_does_not_write_is_broken() {
+        // The version's tag with another wire type, the value's as a second key, a field too many,
+        // a number with a byte too many, and a value that ends early.
+        for (at, byte) in [(9, 0x21), (11, 0x0a), (18, 0x38), (10, 0x82), (12, 0x04)] {
+            let mut bytes = MESSAGE.to_vec();
+            bytes[at] = byte;
+            assert!(KeyValue::read(&bytes).is_err(), "{at}");
+        }
+        for (at, byte) in [(9, 0x21), (11, 0x0a), (10, 0x82), (12, 0x06)] {
+            let mut bytes = MESSAGE.to_vec();
+            bytes[at] = byte;
+            assert!(Head::read(&bytes, bytes.len() as u64).is_err(), "{at}");
+        }
     }
 
     #[test]
