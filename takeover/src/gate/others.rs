@@ -115,9 +115,7 @@ pub(super) fn is_left_out(path: &Path) -> bool {
             | "selfLink",
             ..,
         ] => true,
-        ["metadata", "annotations", key] => {
-            *key == "kubectl.kubernetes.io/last-applied-configuration"
-        }
+        ["metadata", "annotations", key] => *key == helm_rs::release::redact::LAST_APPLIED,
         _ => false,
     }
 }

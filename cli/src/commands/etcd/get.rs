@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use etcd_snapshot::decrypt::{DecryptError, Keys};
 use etcd_snapshot::{Change, Entry, Faults};
-use goyaml::{Map, Value};
+use goyaml::{Limits, Map, Value};
 use helm_rs::release::redact;
 
 use super::shared::{FileFlags, KeyFlags, Open, Unreadable, size};
@@ -122,8 +122,8 @@ impl Arguments {
     }
 }
 
-/// Hides what is a credential by its name where there is no form that says so: in `ConfigMap`s and
-/// custom resources.
+/// Hides what is a credential by its name where there is no form that says so: in `ConfigMap`s,
+/// custom resources and annotations, and in what `kubectl apply` wrote down of them.
 fn hide_named(object: &mut Map) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).map(ToString::to_string);
     let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind"));
@@ -131,10 +131,34 @@ fn hide_named(object: &mut Map) {
     let is_custom = group.contains('.') && !group.ends_with(".k8s.io");
     let is_config_map = version == "v1" && kind.as_deref() == Some("ConfigMap");
     for (field, value) in object.iter_mut() {
-        let is_content = is_custom && field != "metadata" || is_config_map && field == "data";
-        if let Some(map) = value.as_map_mut().filter(|_| is_content) {
+        let Some(map) = value.as_map_mut() else { continue };
+        if field == "metadata" {
+            if let Some(annotations) = map.get_mut("annotations").and_then(Value::as_map_mut) {
+                redact::values(annotations);
+                if let Some(applied) = annotations.get_mut(redact::LAST_APPLIED) {
+                    hide_applied(applied);
+                }
+            }
+        } else if is_custom || is_config_map && matches!(field.as_slice(), b"data" | b"binaryData")
+        {
             redact::values(map);
         }
+    }
+}
+
+/// Hides the same in an object within a text. What does not read is hidden whole.
+fn hide_applied(applied: &mut Value) {
+    let text = applied.as_str().map(ToOwned::to_owned).unwrap_or_default();
+    let Ok(Value::Map(mut object)) = goyaml::json::from_json_exact(&text, &Limits::default())
+    else {
+        *applied = Value::from(redact::HIDDEN);
+        return;
+    };
+    let before = object.clone();
+    hide_named(&mut object);
+    if object != before {
+        let shown = goyaml::json::to_json(&Value::Map(object)).ok();
+        *applied = Value::from(shown.unwrap_or_else(|| redact::HIDDEN.to_owned()));
     }
 }
 
@@ -298,4 +322,36 @@ fn table(changes: &[Change]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_by_name_are_hidden_wherever_they_stand() {
+        let applied = |object: &str| format!("    {}: {object:?}\n", redact::LAST_APPLIED);
+        let map = |head: &str, object: &str, rest: &str| {
+            let annotations = format!("    example.org/password: hunter2\n{}", applied(object));
+            let text = format!("{head}metadata:\n  annotations:\n{annotations}{rest}");
+            goyaml::from_yaml_exact(text.as_bytes(), &Limits::default())
+                .unwrap()
+                .into_map()
+                .unwrap()
+        };
+        let inner =
+            r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"password":"hunter2","a":"b"}}"#;
+        let rest = "data: {password: hunter2, a: b}\nbinaryData: {password: hunter2}\n";
+        let config_map = map("apiVersion: v1\nkind: ConfigMap\n", inner, rest);
+        let inner =
+            r#"{"apiVersion":"ex.io/v1","kind":"W","spec":{"auth":{"token":"hunter2"},"a":"b"}}"#;
+        let rest = "spec: {auth: {token: hunter2}, a: b}\n";
+        let custom = map("apiVersion: ex.io/v1\nkind: W\n", inner, rest);
+        let broken = map("apiVersion: ex.io/v1\nkind: W\n", r#"{"password":"hunter2""#, rest);
+        for mut object in [config_map, custom, broken] {
+            hide_named(&mut object);
+            let text = goyaml::to_yaml(&Value::Map(object)).unwrap();
+            assert!(!text.contains("hunter2") && text.contains("a: b"), "{text}");
+        }
+    }
 }

@@ -101,7 +101,7 @@ pub fn object(value: &mut Value) {
 }
 
 /// The annotation in which `kubectl apply` keeps the object that it was given.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Hides credentials in what `kubectl apply` wrote down of an object, in the same way. Says whether
 /// there were any.
@@ -380,13 +380,15 @@ fn hide_metadata(metadata: &mut Map, data: &BTreeSet<BString>) {
     for field in ["annotations", "labels"] {
         let Some(map) = metadata.get_mut(field).and_then(Value::as_map_mut) else { continue };
         // The whole object once more, as kubectl leaves it.
-        map.remove("kubectl.kubernetes.io/last-applied-configuration");
+        map.remove(LAST_APPLIED);
         for value in map.values_mut() {
             let is_data = value.as_str().is_some_and(|text| {
                 data.iter().any(|data| text == data || (data.len() >= 8 && text.contains_str(data)))
             });
             if is_data {
                 *value = Value::from(HIDDEN);
+            } else {
+                hide_leaves(value, 0);
             }
         }
     }

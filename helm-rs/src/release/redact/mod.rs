@@ -20,7 +20,7 @@ use std::ops::Range;
 use bstr::{BStr, BString, ByteSlice};
 use goyaml::{Map, Value};
 
-pub use manifest::{document, manifest, object};
+pub use manifest::{LAST_APPLIED, document, manifest, object};
 pub use sensitive::{Sensitive, description, description_of};
 
 /// What stands in place of what is hidden.
