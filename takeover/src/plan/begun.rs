@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::make::refusal;
 use super::{RecordAbout, Refusal};
-use crate::run::own::{damaged, revision_of};
+use crate::run::own::{damaged, revision_of, unfinished_action, was_deployed};
 use crate::run::stored::{StoredError, StoredPlan};
 use crate::survey::{Survey, SurveyError, failed, is_agent, records_of_release, text};
 
@@ -37,8 +37,9 @@ pub(super) enum Found {
     Nothing,
     /// One was.
     Begun(Box<Begun>),
-    /// It cannot be told: something of ichor's own is damaged.
-    Damaged(Refusal),
+    /// Ichor's own release is in a state in which nothing can be planned: something of it is
+    /// damaged, or an action on it did not end.
+    Refused(Refusal),
 }
 
 /// Looks for a takeover that was begun: ichor's newest record is not deployed. Records of the
@@ -51,29 +52,35 @@ pub(super) async fn find(
     cluster: &dyn helm_rs::cluster::Cluster,
     survey: &mut Survey,
 ) -> Result<Found, SurveyError> {
-    let own = survey
+    let own: Vec<(i64, &Value)> = survey
         .secrets
         .iter()
         .filter(|secret| text(secret, "/metadata/namespace") == RECORD_NAMESPACE)
         .filter_map(|secret| Some((revision_of(text(secret, "/metadata/name"))?, secret)))
-        .max_by_key(|(revision, _)| *revision);
-    let Some((revision, secret)) = own else { return Ok(Found::Nothing) };
+        .collect();
+    let after_takeover =
+        own.iter().any(|(_, secret)| was_deployed(text(secret, "/metadata/labels/status")));
+    let newest = own.into_iter().max_by_key(|(revision, _)| *revision);
+    let Some((revision, secret)) = newest else { return Ok(Found::Nothing) };
     let (status, values) = match record(secret).and_then(|record| contents(&record)) {
         Ok(contents) => contents,
         Err(reason) => {
             let message = damaged(text(secret, "/metadata/name"), &reason);
-            return Ok(Found::Damaged(refusal("Record", message)));
+            return Ok(Found::Refused(refusal("Record", message)));
         }
     };
     if status == Status::Deployed {
         return Ok(Found::Nothing);
+    }
+    if let Some(refusal) = unfinished_action(revision, &status, after_takeover) {
+        return Ok(Found::Refused(refusal));
     }
     let stored = match StoredPlan::read(cluster).await {
         Ok(stored) => stored,
         Err(StoredError::Cluster(error)) => {
             return Err(failed("read the plan of the takeover that was begun")(error));
         }
-        Err(error) => return Ok(Found::Damaged(refusal("StoredPlan", error_chain(&error)))),
+        Err(error) => return Ok(Found::Refused(refusal("StoredPlan", error_chain(&error)))),
     };
     if let Some(first) = stored.as_ref().and_then(|stored| stored.plan.records.first()) {
         records_of_release(cluster, survey, &first.release, &first.about.namespace).await?;

@@ -185,8 +185,8 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let begun = match begun {
         begun::Found::Nothing => None,
         begun::Found::Begun(begun) => Some(begun),
-        begun::Found::Damaged(damaged) => {
-            plan.refusals.push(damaged);
+        begun::Found::Refused(refusal) => {
+            plan.refusals.push(refusal);
             None
         }
     };

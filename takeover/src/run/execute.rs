@@ -250,6 +250,9 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
     let storage = Storage::new(&driver);
     let last = own::newest(&storage).await?;
+    if let Some(refusal) = last.as_ref().and_then(own::Newest::unfinished_action) {
+        return Err(RunError::Refused { refusals: vec![refusal] });
+    }
     let stored = match &last {
         None => None,
         Some(_) => StoredPlan::read(cluster).await?,
@@ -260,7 +263,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
         Some(own::Newest { revision, status: Status::Deployed, .. }) => {
             return deployed(run, lock, cluster, stored, revision).await;
         }
-        Some(own::Newest { stored: mut last, revision, status }) => {
+        Some(own::Newest { stored: mut last, revision, status, .. }) => {
             // Everything that may refuse comes before the first write.
             let resumed = resumable(run, cluster, stored.as_ref()).await?;
             done.resumed = resumed.is_some();

@@ -64,10 +64,11 @@ pub async fn left_over(
     clock: &dyn Clock,
 ) -> Result<Option<LeftOver>, LeftOverError> {
     let driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
-    let Some(own::Newest { revision, status, .. }) = own::newest(&Storage::new(&driver)).await?
-    else {
+    let Some(newest) = own::newest(&Storage::new(&driver)).await? else { return Ok(None) };
+    if newest.unfinished_action().is_some() {
         return Ok(None);
-    };
+    }
+    let own::Newest { revision, status, .. } = newest;
     let Some(stored) = StoredPlan::read(cluster).await? else { return Ok(None) };
     let mut records = 0;
     for record in &stored.plan.records {

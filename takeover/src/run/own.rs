@@ -5,6 +5,8 @@ use helm_rs::error_chain;
 use helm_rs::release::Status;
 use helm_rs::release::storage::{Labels, Storage, StorageError, Stored};
 
+use crate::plan::Refusal;
+
 /// The newest of ichor's own records.
 #[derive(Debug)]
 pub(crate) struct Newest {
@@ -14,6 +16,47 @@ pub(crate) struct Newest {
     pub revision: i64,
     /// Its status.
     pub status: Status,
+    /// Whether a takeover was complete before it: see [`was_deployed`].
+    pub after_takeover: bool,
+}
+
+impl Newest {
+    /// Why nothing is taken over: the release is ichor's, and an action on it did not end. That is
+    /// no takeover that could be finished.
+    pub(crate) fn unfinished_action(&self) -> Option<Refusal> {
+        unfinished_action(self.revision, &self.status, self.after_takeover)
+    }
+}
+
+/// Whether a record is or was deployed. A takeover's own record is so only when it is complete, so
+/// that what is not deployed beside it is an upgrade's, a rollback's or an uninstallation's.
+pub(crate) fn was_deployed(status: &str) -> bool {
+    matches!(status, "deployed" | "superseded")
+}
+
+/// See [`Newest::unfinished_action`].
+pub(crate) fn unfinished_action(
+    revision: i64,
+    status: &Status,
+    after_takeover: bool,
+) -> Option<Refusal> {
+    // Of a release that is uninstalled nothing is left, and what runs is another's.
+    if !after_takeover || matches!(status, Status::Deployed | Status::Uninstalled) {
+        return None;
+    }
+    let release = format!("{RELEASE} -n {RECORD_NAMESPACE}");
+    let first = if status.is_pending() {
+        format!("`ichor release repair {release} --yes`, then ")
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "ichor's release is at revision {revision}, which is {status}: an upgrade, rollback or \
+         uninstallation did not end, and there is no takeover to be finished. To go back to what \
+         was deployed: {first}`ichor release rollback {release}`; or upgrade once more with values \
+         that work"
+    );
+    Some(Refusal { reason: "Release".to_owned(), message })
 }
 
 /// Why it cannot be told.
@@ -66,7 +109,9 @@ pub(crate) async fn newest(storage: &Storage<'_>) -> Result<Option<Newest>, OwnE
         ("owner".to_owned(), "helm".to_owned()),
     ]);
     let mut newest = None;
+    let mut after_takeover = false;
     let mut visit = |entry: helm_rs::release::storage::Entry| {
+        after_takeover |= entry.labels.get("status").is_some_and(|status| was_deployed(status));
         let revision = revision_of(&entry.key).unwrap_or_default();
         if newest.as_ref().is_none_or(|(other, _)| revision > *other) {
             newest = Some((revision, entry));
@@ -79,5 +124,6 @@ pub(crate) async fn newest(storage: &Storage<'_>) -> Result<Option<Newest>, OwnE
         reason: error_chain(&error),
     })?;
     let status = record.info().map_err(StorageError::Field)?.status();
-    Ok(Some(Newest { stored: Stored { record, labels: entry.labels }, revision, status }))
+    let stored = Stored { record, labels: entry.labels };
+    Ok(Some(Newest { stored, revision, status, after_takeover }))
 }

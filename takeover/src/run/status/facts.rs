@@ -21,6 +21,7 @@ use crate::rendered::manifest_objects;
 use crate::run::backup::{BackedUp, Backup, backups, hash_of};
 use crate::run::execute::left;
 use crate::run::lock::{DURATION, LEASE};
+use crate::run::own::{unfinished_action, was_deployed};
 use crate::run::stored::{StoredError, StoredObject, StoredPlan};
 use crate::survey::{builtin, config_maps, read as read_object, secrets, text};
 
@@ -142,6 +143,8 @@ pub(super) struct Wants {
     pub(super) stored: bool,
     /// Whether a backup holds a live record of ichor's, or one that a restore retired.
     pub(super) own_retired: bool,
+    /// What to do about an action on ichor's release that did not end; none for a takeover.
+    pub(super) unfinished: Option<String>,
     /// Objects that still name ichor as their owner although they had another one.
     pub(super) not_given_back: Vec<String>,
 }
@@ -154,6 +157,7 @@ fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> StatusError 
 /// Ichor's newest record with what it holds.
 struct Newest {
     own: Own,
+    status: helm_rs::release::Status,
     manifest: String,
 }
 
@@ -199,6 +203,11 @@ pub(super) async fn read(
         [] => retired().next().is_some(),
         live => retired().any(|record| live.iter().any(|(uid, _)| *uid == record.uid)),
     };
+    let after_takeover = own.iter().any(|(_, own)| was_deployed(&own.status));
+    wants.unfinished = newest.as_ref().and_then(|newest| {
+        unfinished_action(newest.own.revision, &newest.status, after_takeover)
+            .map(|refusal| refusal.message)
+    });
     // What does not read is told by its labels.
     let labelled = own.into_iter().map(|(_, own)| own).max_by_key(|own| own.revision);
     facts.own = newest.as_ref().map(|newest| newest.own.clone()).or(labelled);
@@ -208,7 +217,7 @@ pub(super) async fn read(
     let discovery =
         cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
     match (&newest, &stored) {
-        (Some(newest), _) if newest.own.status == "deployed" => {
+        (Some(newest), _) if newest.own.status == "deployed" || wants.unfinished.is_some() => {
             let items = manifest_objects(&discovery, &newest.manifest, NAMESPACE);
             installed(cluster, &items, &mut facts).await?;
         }
@@ -249,9 +258,9 @@ async fn newest(
     };
     let told = || -> Result<Newest, StorageError> {
         let revision = last.record.revision().map_err(StorageError::Field)?;
-        let status = last.record.info().map_err(StorageError::Field)?.status().to_string();
+        let status = last.record.info().map_err(StorageError::Field)?.status();
         let manifest = last.record.manifest().map_err(StorageError::Field)?;
-        Ok(Newest { own: Own { revision, status }, manifest })
+        Ok(Newest { own: Own { revision, status: status.to_string() }, status, manifest })
     };
     match told() {
         Ok(newest) => Ok(Some(newest)),

@@ -32,6 +32,11 @@ pub(super) fn judge(facts: Facts, wants: &Wants) -> Status {
         }
         Some(_) if is_being_restored(&facts, wants) => restore_begun(&mut status, &facts),
         Some("deployed") => deployed(&mut status, &facts, wants),
+        Some(_) if wants.unfinished.is_some() => {
+            status.problems.extend(wants.unfinished.clone());
+            status.next.push("ichor release history cilium -n ichor-system".to_owned());
+            deployed(&mut status, &facts, wants);
+        }
         Some(other) => under_way(&mut status, &facts, other),
     }
     if !facts.damaged.is_empty() && matches!(status.state, State::NotBegun | State::Done) {
@@ -157,8 +162,8 @@ fn deployed(status: &mut Status, facts: &Facts, wants: &Wants) {
             some(&objects.missing)
         ));
         status.next.push(
-            "create what is gone as the record has it: ichor release manifest cilium -n \
-             ichor-system --show-secrets"
+            "create what is gone as the record has it: ichor release upgrade cilium CHART -n \
+             ichor-system --reset-then-reuse-values"
                 .to_owned(),
         );
     }
@@ -311,6 +316,16 @@ mod tests {
         assert_eq!(status.state, State::Incomplete);
         assert_eq!(status.problems.len(), 2, "{:?}", status.problems);
         assert!(status.problems[0].contains("Secret a/v1") && status.problems[1].contains("0 of"));
+    }
+
+    #[test]
+    fn an_upgrade_that_failed_is_no_takeover() {
+        let unfinished = Some("an upgrade did not end".to_owned());
+        let wants = Wants { unfinished, ..stored() };
+        let status = judge(facts(Some("failed"), &[(RecordState::Gone, "b")]), &wants);
+        assert_eq!((status.state, status.step), (State::Incomplete, None));
+        assert_eq!(status.problems, ["an upgrade did not end"]);
+        assert!(!status.next.contains(&GO_ON.to_owned()), "{:?}", status.next);
     }
 
     #[test]

@@ -180,10 +180,12 @@ async fn commands_from_plan_to_restore() {
     bed.kubectl(&["-n", "kube-system", "delete", "service", "cilium-envoy"]);
     let text = status("incomplete", 2);
     assert!(text.contains("missing: 1 object(s) of ichor's record are gone: "), "{text}");
-    let record = run(&["release", "manifest", "cilium", "-n", "ichor-system", "--show-secrets"]).1;
-    let file = bed.plane.folder().join("record.yaml");
-    fs::write(&file, record).unwrap();
-    bed.kubectl_with(&["apply", "--server-side", "--force-conflicts", "-f"], &file);
+    assert!(text.contains("ichor release upgrade cilium CHART -n ichor-system"), "{text}");
+    let chart = plane::cilium::chart("1.20.0").expect("the chart").display().to_string();
+    let again = ["upgrade", "cilium", &chart, "-n", "ichor-system", "--reset-then-reuse-values"];
+    let (code, text) = run(&[&["release"][..], &again].concat());
+    assert_eq!(code, 0, "{text}");
+    status("done", 0);
     // It was written anew: another object than the takeover left.
     let (code, text) = run(&["cni", "restore", "--yes"]);
     assert!(code == 2 && text.contains("refused: 2 object(s) changed since"), "{text}");
@@ -284,6 +286,25 @@ async fn another_tool_after_the_takeover() {
     assert_eq!(code, 0, "{text}");
     let (code, text) = run(&["cni", "status"]);
     assert!(code == 0 && !text.contains("changed since"), "{text}");
+    // An upgrade that fails is no takeover to be finished: nothing is written over it.
+    let wrong = [&again[..], &["--set", "podLabels.wrong=no label"]].concat();
+    let (code, text) = run(&[&["release", "upgrade"][..], &wrong].concat());
+    assert!(code == 1 && text.contains("no label"), "{text}");
+    for arguments in [
+        &["cni", "status"][..],
+        &["cni", "plan"],
+        &["adopt", "--cilium-only", "--yes"],
+        &["cni", "run", "--takeover"],
+    ] {
+        let (code, text) = run(arguments);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(code, 2, "{arguments:?}: {text}");
+        assert!(text.contains("`ichor release rollback cilium -n ichor-system`"), "{text}");
+    }
+    let (code, text) = run(&["release", "rollback", "cilium", "-n", "ichor-system"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = run(&["cni", "status"]);
+    assert_eq!(code, 0, "{text}");
     let (code, text) = run(&["cni", "restore", "--yes"]);
     assert!(code == 0 && text.contains("Restored: 2 record(s) are back"), "{text}");
     bed.plane.stop();
