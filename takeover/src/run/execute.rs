@@ -495,8 +495,11 @@ async fn write_and_wait(
         workloads.len()
     ));
     let wanted = WaitOptions { timeout: run.timeout, jobs: false };
-    wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel).await?;
-    Ok(())
+    let waited = wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel);
+    waited.await.map_err(|error| match error {
+        WaitError::Cancelled => RunError::Cancelled,
+        error => error.into(),
+    })
 }
 
 async fn discovery(cluster: &dyn Cluster) -> Result<Arc<Discovery>, RunError> {

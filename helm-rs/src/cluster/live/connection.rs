@@ -174,11 +174,11 @@ impl Connection {
                     return Err(unreadable(file, gone, &error));
                 }
                 Err(error) => {
-                    let reason = format!(
-                        "error loading config file \"{}\": {}",
-                        file.display(),
-                        text_of(&error)
-                    );
+                    // The lines of the file that follow may hold credentials.
+                    let text = text_of(&error);
+                    let text = text.lines().next().unwrap_or_default();
+                    let reason =
+                        format!("error loading config file \"{}\": {text}", file.display());
                     return Err(configuration(reason));
                 }
             };
