@@ -22,4 +22,5 @@ pub mod rendered;
 pub mod report;
 mod room;
 pub mod run;
+pub mod snapshot;
 pub mod survey;

@@ -1,0 +1,15 @@
+//! A cluster's file for a takeover: taking it, and rehearsing on it.
+//!
+//! ```text
+//! live cluster ─ take ─► file (helm_rs::cluster::snapshot) ─ Stage ─► memory ─► the same plan,
+//!                                                                               the same run
+//! ```
+//!
+//! A rehearsal is no other code: `prepare`, `take_over` and `restore` run over the cluster in
+//! memory, whose every call is recorded.
+
+mod stage;
+mod take;
+
+pub use stage::{Stage, StageError};
+pub use take::{Taken, take};
