@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use helm_rs::cluster::live::{Connection, Live, LiveOptions};
@@ -16,6 +17,9 @@ use crate::flags;
 
 /// What this program calls itself at the server.
 const USER_AGENT: &str = concat!("ichor/", env!("CARGO_PKG_VERSION"));
+
+/// How long a request may take that may take as long as it likes.
+const NO_LIMIT: Duration = Duration::from_hours(365 * 24);
 
 /// What `HELM_DRIVER` says that records are kept in (`Configuration.Init` in `pkg/action/action.go`).
 pub(crate) fn record_kind(environment: &Environment) -> Result<ObjectKind, CommandError> {
@@ -124,7 +128,9 @@ impl ClusterFlags {
         let mut options = LiveOptions::new(USER_AGENT, u64::from_le_bytes(seed));
         options.warnings = Some(warnings);
         if let Some(text) = &self.request_timeout {
-            options.timeout = flags::duration("request-timeout", text)?;
+            let timeout = flags::duration("request-timeout", text)?;
+            // As in kubectl, zero is no limit.
+            options.timeout = if timeout.is_zero() { NO_LIMIT } else { timeout };
         }
         let live =
             Live::connect(&self.connection(environment)?, options).await.map_err(|error| {

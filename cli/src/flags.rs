@@ -49,8 +49,8 @@ pub(crate) fn expand_booleans(
     command: &Command,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Vec<OsString>, CommandError> {
-    let mut flags = Vec::new();
-    boolean_flags(command, &mut flags);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let flags = boolean_flags(command, &arguments);
     let mut expanded: Vec<OsString> = Vec::new();
     let mut arguments = arguments.into_iter();
     for argument in arguments.by_ref() {
@@ -102,17 +102,26 @@ impl BooleanFlag {
     }
 }
 
-fn boolean_flags(command: &Command, flags: &mut Vec<BooleanFlag>) {
-    for argument in command.get_arguments() {
-        if let (ArgAction::SetTrue, Some(long)) = (argument.get_action(), argument.get_long())
-            && !flags.iter().any(|flag| flag.long == long)
-        {
-            flags.push(BooleanFlag { long: long.to_owned(), short: argument.get_short() });
+/// The boolean flags of the command that is called, and of those above it: one command's
+/// `--dry-run` takes a word, another's does not.
+fn boolean_flags(root: &Command, arguments: &[OsString]) -> Vec<BooleanFlag> {
+    let mut flags: Vec<BooleanFlag> = Vec::new();
+    let mut add = |command: &Command| {
+        for argument in command.get_arguments() {
+            if let (ArgAction::SetTrue, Some(long)) = (argument.get_action(), argument.get_long()) {
+                flags.retain(|flag| flag.long != long);
+                flags.push(BooleanFlag { long: long.to_owned(), short: argument.get_short() });
+            }
         }
+    };
+    let mut command = root;
+    add(command);
+    for argument in arguments.iter().take_while(|argument| *argument != "--") {
+        let Some(called) = command.find_subcommand(argument) else { continue };
+        command = called;
+        add(command);
     }
-    for subcommand in command.get_subcommands() {
-        boolean_flags(subcommand, flags);
-    }
+    flags
 }
 
 /// Several values in one argument, separated by commas: pflag's `StringSlice`, which reads the

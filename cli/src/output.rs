@@ -34,3 +34,16 @@ pub(crate) fn write_structured(
         Output::Yaml => ui.result(goyaml::to_yaml(value).map_err(CommandError::new)?),
     }
 }
+
+/// A text without control characters: what broken files hold must not reach a terminal as commands.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -138,6 +138,12 @@ impl Ui {
         }
     }
 
+    /// Somebody else's log, as it is. It is lost where standard error is.
+    pub(crate) fn log(&mut self, bytes: &[u8]) {
+        drop(self.err.write_all(bytes));
+        drop(self.err.flush());
+    }
+
     /// What waits for an answer on the same line, quiet or not. It is lost where standard error is.
     pub(crate) fn question(&mut self, text: &str) {
         drop(self.err.write_all(text.as_bytes()));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use goyaml::Map;
 use helm_rs::action::install::{InstallOptions, install};
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, plan};
-use helm_rs::action::rights::manifest;
+use helm_rs::action::rights::{Right, manifest};
 use helm_rs::action::upgrade::UpgradeOptions;
 use helm_rs::action::{ReleaseOptions, Session};
 use helm_rs::apply::{Cancel, Silent};
@@ -107,7 +107,7 @@ fn chart(template: &str) -> Chart {
 const PLAIN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: y}\n";
 
 #[test]
-fn a_hook_for_the_action_makes_it_impossible() {
+fn hooks_of_the_action_are_told_with_what_they_need() {
     let hook = |event: &str| {
         format!(
             "{PLAIN}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hooked\n  \
@@ -119,20 +119,25 @@ fn a_hook_for_the_action_makes_it_impossible() {
     assert!(made.is_possible() && made.hooks.is_empty(), "{made:?}");
     for event in ["pre-install", "post-install"] {
         let made = bed.plan("there", &hook(event), &installation(release("there")));
-        assert!(!made.is_possible(), "{event}");
+        assert!(made.is_possible(), "{event}");
         assert_eq!(made.hooks, [format!("ConfigMap hooked ({event})")]);
+        let deletes = |right: &Right| right.verb == "delete" && right.name == "hooked";
+        assert!(made.rights.iter().any(deletes), "{:?}", made.rights);
         assert_eq!(made.objects.len(), 1, "a hook is none of the release's objects");
         let without = ReleaseOptions { no_hooks: true, ..release("there") };
-        assert!(bed.plan("there", &hook(event), &installation(without)).is_possible());
+        assert!(bed.plan("there", &hook(event), &installation(without)).hooks.is_empty());
+        let unknown = hook(event).replacen("---\napiVersion: v1", "---\napiVersion: x.org/v1", 1);
+        let made = bed.plan("there", &unknown, &installation(release("there")));
+        assert!(!made.is_possible() && made.hook_faults.len() == 1, "{made:?}");
     }
     // Hooks of other actions do not count.
     for event in ["pre-upgrade", "post-delete", "test"] {
         let made = bed.plan("there", &hook(event), &installation(release("there")));
-        assert!(made.is_possible(), "{event}");
+        assert!(made.hooks.is_empty(), "{event}");
     }
     bed.install(PLAIN);
-    assert!(!bed.plan("there", &hook("pre-upgrade"), &upgrade()).is_possible());
-    assert!(bed.plan("there", &hook("pre-install"), &upgrade()).is_possible());
+    assert_eq!(bed.plan("there", &hook("pre-upgrade"), &upgrade()).hooks.len(), 1);
+    assert!(bed.plan("there", &hook("pre-install"), &upgrade()).hooks.is_empty());
 }
 
 #[test]

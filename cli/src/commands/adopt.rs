@@ -10,6 +10,7 @@ use super::cni::ask::confirm;
 use super::cni::report::ReportFlags;
 use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
+use crate::commands::release::write::Heard;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -56,6 +57,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     arguments.report.check(&arguments.flags)?;
+    arguments.consent.timeout()?;
     let work = arguments.flags.work(context)?;
     if let Some(left) = arguments.flags.left_over(&work, context)? {
         if left.strangers.is_empty() {
@@ -77,11 +79,11 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     if plan.is_refused() {
         return Ok(Exit::No);
     }
-    check_consent(plan, &arguments.consent, context)?;
+    check_consent(plan, &arguments.consent, arguments.yes, context)?;
     confirm("Carry this plan out?", arguments.yes, context)?;
     let digest = Some(plan.digest.clone());
-    let (result, _) = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
-    finish(arguments, &work, result, context)
+    let done = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
+    finish(arguments, &work, done, context)
 }
 
 /// A takeover that was begun cannot be finished by its plan: another one is shown, and needs a
@@ -132,7 +134,7 @@ fn resume(
         return Ok(Exit::Done);
     }
     // A consent that names a plan is to that plan alone.
-    let named = arguments.consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
+    let named = arguments.consent.digest();
     if let Some(given) = named.filter(|given| *given != left.plan.digest) {
         return Err(no(
             format_args!(
@@ -144,8 +146,8 @@ fn resume(
     }
     let digest = named.map(str::to_owned);
     confirm("Finish it?", arguments.yes, context)?;
-    let (result, _) = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
-    finish(arguments, work, result, context)
+    let done = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
+    finish(arguments, work, done, context)
 }
 
 /// When nothing is left of a takeover to be done, the Job's rights on foreign records go.
@@ -179,11 +181,19 @@ fn hand_over(
 fn finish(
     arguments: &Arguments,
     work: &Work,
-    result: Result<Done, RunError>,
+    (result, heard): (Result<Done, RunError>, Heard),
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    let done = result.map_err(|error| run_error(&error))?;
-    context.ui.result(account(&done))?;
+    let done = result.map_err(|error| run_error(&error, &heard))?;
+    // Whoever reads the plan as data gets nothing else on standard output.
+    let tell = |context: &mut Context<'_>, text: &str| match arguments.output {
+        Output::Table => context.ui.result(text),
+        Output::Json | Output::Yaml => {
+            context.ui.warning(text.trim_end());
+            Ok(())
+        }
+    };
+    tell(context, &account(&done))?;
     let after = arguments.flags.plan(work, context)?.plan;
     let figures = after.figures();
     let matches = after.outcome == Outcome::Nothing
@@ -195,9 +205,8 @@ fn finish(
     };
     if matches {
         hand_over(arguments, work, context)?;
-        context.ui.result(format!(
-            "Verified: the record is deployed, what runs is what the chart renders{stays}.\n"
-        ))?;
+        let verified = "Verified: the record is deployed, what runs is what the chart renders";
+        tell(context, &format!("{verified}{stays}.\n"))?;
         return Ok(Exit::Done);
     }
     Err(CommandError::new(format_args!(
@@ -208,10 +217,12 @@ fn finish(
     .hint("see `ichor cni plan`, and `ichor cni status`"))
 }
 
-/// Whether the consent that the plan asks for was given, and to this plan.
+/// Whether the consent that the plan asks for was given, and to this plan. `unseen`: nobody looks
+/// at it before it is carried out, so that the consent has to name it.
 pub(crate) fn check_consent(
     plan: &Plan,
     consent: &ConsentFlags,
+    unseen: bool,
     context: &Context<'_>,
 ) -> Result<(), CommandError> {
     for needed in &plan.consent {
@@ -223,21 +234,21 @@ pub(crate) fn check_consent(
             continue;
         }
         let exact = format!("--accept-cilium-diff={}", plan.digest);
-        match consent.accept_cilium_diff.as_deref() {
-            None => {
+        match (consent.accept_cilium_diff.is_some(), consent.digest()) {
+            (false, _) => {
                 let message = format!("consent is missing: {}", needed.why);
                 return Err(no(message, format!("to accept exactly this plan, give {exact}")));
             }
-            Some("") if !context.environment.is_terminal() => {
+            (true, None) if unseen || !context.environment.is_terminal() => {
                 return Err(no(
-                    "consent is missing: nobody saw this plan, since this is no terminal",
+                    "consent is missing: nobody saw this plan before it would be carried out",
                     format!("to accept exactly this plan, give {exact}"),
                 ));
             }
             _ => {}
         }
     }
-    if let Some(given) = consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty())
+    if let Some(given) = consent.digest()
         && given != plan.digest
     {
         return Err(no(

@@ -6,6 +6,7 @@ pub(crate) mod chart;
 #[cfg(feature = "network")]
 mod cni;
 mod completions;
+pub(crate) mod etcd;
 mod release;
 
 use std::ffi::OsString;
@@ -69,9 +70,12 @@ enum Command {
     /// Work with charts, offline
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
-    /// Read and audit releases, out of dumps or a cluster; install and upgrade them
+    /// Read and audit releases, out of dumps or a cluster; install, upgrade, test and uninstall them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
+    /// Look into an etcd snapshot: what a cluster had, without the cluster
+    #[command(subcommand, arg_required_else_help = true)]
+    Etcd(etcd::Command),
     /// Bring a running cluster under ichor: its Cilium
     #[cfg(feature = "network")]
     Adopt(Box<adopt::Arguments>),
@@ -159,6 +163,7 @@ fn dispatch(
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
+        Command::Etcd(command) => etcd::run(command, &mut context),
         #[cfg(feature = "network")]
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
         #[cfg(feature = "network")]

@@ -10,6 +10,7 @@ use crate::release::storage::{SYSTEM_LABELS, StorageError};
 use crate::release::{ChartError, FieldError, Status};
 use crate::values::CoalesceError;
 
+use super::hooks::HookError;
 use super::template;
 
 /// Why an action on a release ended.
@@ -96,14 +97,119 @@ pub enum ActionError {
     /// Objects that did not become ready.
     #[error(transparent)]
     Wait(#[from] WaitError),
-    /// The chart has hooks for this action.
+    /// A hook failed.
+    #[error(transparent)]
+    Hook(Box<HookError>),
+    /// A hook failed, in an installation or upgrade.
+    #[error("{when}")]
+    HookFailed {
+        /// What Helm says first.
+        when: &'static str,
+        /// What became of the hook.
+        source: Box<HookError>,
+    },
+    /// The program that was to change the manifest failed.
+    #[error("error while running post render on files: {0}")]
+    PostRender(String),
+    /// The action failed, and was undone.
+    #[error("release {name} failed, and has been {how} due to atomic being set")]
+    Undone {
+        /// The release.
+        name: String,
+        /// `uninstalled` or `rolled back`.
+        how: &'static str,
+        /// Why it failed.
+        source: Box<Self>,
+    },
+    /// The action failed, and so did what was to be done then.
+    #[error("an error occurred while {what}. original {action} error: {}", error_chain(error))]
+    NotUndone {
+        /// What failed at last.
+        what: &'static str,
+        /// `install`, `upgrade` or `rollback`.
+        action: &'static str,
+        /// Why the action failed; part of this level's text.
+        error: Box<Self>,
+        /// Why the rest failed.
+        source: Box<Self>,
+    },
+    /// Objects of a failed action could not be deleted.
+    #[error("unable to cleanup resources: {0}")]
+    NotCleanedUp(String),
+    /// No revision is known to be good.
     #[error(
-        "the chart has hooks for this action, which ichor does not run yet: {}",
-        hooks.join(", ")
+        "unable to find a previously successful release when attempting to rollback. original \
+         upgrade error"
     )]
-    Hooks {
-        /// `event: path`, each.
-        hooks: Vec<String>,
+    NeverSuccessful(#[source] Box<Self>),
+    /// The release name cannot be one, as the actions say it that are no upgrade.
+    #[error("{step}: Release name is invalid: {name}")]
+    NameOf {
+        /// What Helm says first.
+        step: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A negative revision.
+    #[error("invalid release revision")]
+    InvalidRevision,
+    /// There is no such revision to go back to.
+    #[error("release has no {0} version")]
+    NoSuchRevision(i64),
+    /// Objects were not ready after a rollback.
+    #[error("release {name} failed")]
+    ReleaseFailed {
+        /// The release.
+        name: String,
+        /// Why.
+        source: Box<Self>,
+    },
+    /// The action failed, and its record stays pending, as in Helm.
+    #[error("{}", error_chain(error))]
+    LeftPending {
+        /// Why the action failed; this level's text.
+        error: Box<Self>,
+        /// The status in the record.
+        status: String,
+    },
+    /// The release to uninstall cannot be read.
+    #[error("uninstall: Release not loaded: {name}")]
+    NotLoaded {
+        /// The release.
+        name: String,
+        /// Why.
+        source: Box<StorageError>,
+    },
+    /// None of its records decodes.
+    #[error("no release provided")]
+    NoRelease,
+    /// It was uninstalled before, and its records are to be kept.
+    #[error("the release named {} is already deleted", quote(.0))]
+    AlreadyDeleted(String),
+    /// Objects of the release could not be deleted.
+    #[error("failed to delete release: {name}")]
+    NotDeleted {
+        /// The release.
+        name: String,
+        /// Why, each; Helm tells this with `--debug` only.
+        errors: Vec<String>,
+    },
+    /// A record could not be deleted.
+    #[error("uninstall: Failed to purge the release")]
+    NotPurged(#[source] Box<StorageError>),
+    /// The release is uninstalled, but not all went well.
+    #[error("uninstallation completed with {} error(s): {}", errors.len(), errors.join("; "))]
+    CompletedWith {
+        /// What did not.
+        errors: Vec<String>,
+    },
+    /// A test's log cannot be read.
+    #[error("unable to get pod logs for {name}")]
+    PodLogs {
+        /// The test.
+        name: String,
+        /// Why.
+        source: ClusterError,
     },
     /// The work is done, but the record does not say so.
     #[error("the objects of release {name} are written, but its record may still say {status}")]
@@ -188,7 +294,10 @@ impl ActionError {
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Wait(WaitError::Cancelled) => true,
-            Self::StillPending { error, .. } => error.is_cancelled(),
+            Self::StillPending { error, .. } | Self::LeftPending { error, .. } => {
+                error.is_cancelled()
+            }
+            Self::Undone { source, .. } => source.is_cancelled(),
             Self::Write(errors) => errors.cancelled,
             Self::Update(error) => error
                 .errors

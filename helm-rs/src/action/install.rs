@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::error::{ActionError, CrdError};
+use super::failure::fail_installation;
+use super::hooks::Hooks;
 use super::prepare::{self, Draft};
 use super::session::{DryRun, ReleaseOptions, Session};
-use crate::apply::{CustomMerge, Item, Live, WaitOptions, build, wait};
+use crate::apply::{CustomMerge, Item, Live, WaitOptions, Writer, build, wait};
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind};
-use crate::error_chain;
-use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
 use crate::release::storage::{Labels, StorageError, Stored};
@@ -84,11 +84,6 @@ pub async fn install(
         host,
         warnings,
     )?;
-    prepare::check_hooks(
-        &rendering.hooks,
-        &[HookEvent::PreInstall, HookEvent::PostInstall],
-        release,
-    )?;
     let draft = Draft {
         options: release,
         namespace: &release.namespace,
@@ -138,18 +133,8 @@ pub async fn install(
     }
     storage.create(&record, &release.labels).await.map_err(ActionError::not_begun)?;
 
-    let written = write(session, &items, live, release).await;
-    if let Err(error) = written {
-        let description =
-            format!("Release {} failed: {}", quote(&release.name), error_chain(&error));
-        record.set_status(&Status::Failed, &description)?;
-        return Err(match storage.update(&record, &release.labels).await {
-            Ok(()) => error,
-            Err(unwritten) => {
-                session.log(format!("failed to record the release: {}", error_chain(&unwritten)));
-                ActionError::still_pending(error, &Status::PendingInstall, unwritten)
-            }
-        });
+    if let Err(error) = write(session, &items, live, release, &mut record).await {
+        return Err(fail_installation(session, record, release, error).await);
     }
     let description = match release.description.as_str() {
         "" => "Install complete",
@@ -205,7 +190,13 @@ async fn write(
     items: &[Item],
     live: Vec<Live>,
     options: &ReleaseOptions,
+    record: &mut Record,
 ) -> Result<(), ActionError> {
+    let hooks = Hooks::of(session, options, &options.namespace);
+    if let Some(hooks) = &hooks {
+        let (labels, when) = (&options.labels, "failed pre-install");
+        hooks.run_for(record, labels, HookEvent::PreInstall, when).await?;
+    }
     let adopted: Vec<Item> = items
         .iter()
         .zip(&live)
@@ -219,9 +210,15 @@ async fn write(
     } else {
         let custom =
             if options.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay };
-        session.writer().update(&adopted, items, live, custom).await?;
+        let writer = Writer { force: options.force, ..session.writer() };
+        writer.update(&adopted, items, live, custom).await?;
     }
-    session.wait(items, options).await
+    session.wait(items, options).await?;
+    if let Some(hooks) = &hooks {
+        let (labels, when) = (&options.labels, "failed post-install");
+        hooks.run_for(record, labels, HookEvent::PostInstall, when).await?;
+    }
+    Ok(())
 }
 
 /// The release's namespace as an object.

@@ -1,7 +1,10 @@
 //! What Helm's commands do, without their command line: options in, result out.
 
 mod error;
+mod failure;
 pub mod generated;
+mod hook_rights;
+mod hooks;
 pub mod install;
 pub mod lint;
 mod lookup;
@@ -10,11 +13,15 @@ mod planned;
 mod prepare;
 pub mod repair;
 pub mod rights;
+pub mod rollback;
 mod session;
 pub mod show;
 pub mod template;
+pub mod testing;
+pub mod uninstall;
 pub mod upgrade;
 
 pub use error::{ActionError, ConflictError, CrdError};
+pub use hooks::HookError;
 pub use lookup::ClusterLookup;
-pub use session::{DryRun, ReleaseOptions, Session};
+pub use session::{DryRun, PostRenderer, ReleaseOptions, Session};

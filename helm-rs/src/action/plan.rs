@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::error::ActionError;
+use super::hook_rights::PlannedHooks;
 use super::install::InstallOptions;
 use super::planned::{change, create, delete, object};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
-use super::template::Rendering;
 use super::upgrade::{self, UpgradeOptions};
 use crate::apply::{Created, CustomMerge, Item, Live, build, patch_for};
 use crate::capabilities::KubeVersion;
@@ -47,8 +47,10 @@ pub struct Plan {
     /// The objects: those under `crds/`, the release's namespace where it is created for it, those of
     /// the chart in their order, those that left it.
     pub objects: Vec<PlannedObject>,
-    /// Hooks that would have to run.
+    /// Hooks that would run.
     pub hooks: Vec<String>,
+    /// Hooks that cannot be made, and why.
+    pub hook_faults: Vec<String>,
     /// The rights that the action needs.
     pub rights: Vec<Right>,
     /// The namespaces that the action would create.
@@ -72,7 +74,7 @@ impl Plan {
     /// Whether the action could be done.
     pub fn is_possible(&self) -> bool {
         self.missing.is_empty()
-            && self.hooks.is_empty()
+            && self.hook_faults.is_empty()
             && self.objects.iter().all(|object| object.fault.is_empty())
     }
 }
@@ -85,7 +87,7 @@ struct Draft {
     current: Vec<Item>,
     target: Vec<Item>,
     crds: Vec<Item>,
-    hooks: Vec<String>,
+    hooks: PlannedHooks,
     custom: CustomMerge,
     /// The release's namespace, where the action was told to create it.
     namespace_object: Option<Item>,
@@ -135,6 +137,7 @@ pub async fn plan(
                 revision: 0,
                 objects: Vec::new(),
                 hooks: Vec::new(),
+                hook_faults: Vec::new(),
                 rights: vec![list.clone()],
                 new_namespaces: BTreeSet::new(),
                 creates_namespace: false,
@@ -209,7 +212,7 @@ async fn install_draft(
         current: Vec::new(),
         target,
         crds,
-        hooks: hooks(&rendering, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
         namespace_object: if options.create_namespace {
             super::install::namespace_object(&discovery, &release)?
@@ -267,7 +270,7 @@ async fn upgrade_draft(
         current,
         target,
         crds: Vec::new(),
-        hooks: hooks(&rendering, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
         custom: CustomMerge::TwoWay,
         namespace_object: None,
         updated_records: vec![before, prepared.revision],
@@ -281,20 +284,6 @@ fn pruned(revisions: &[i64], deployed: i64, max_history: usize) -> Vec<i64> {
     let Some(keep) = max_history.checked_sub(1) else { return Vec::new() };
     let surplus = revisions.len().saturating_sub(keep);
     revisions.iter().copied().filter(|revision| *revision != deployed).take(surplus).collect()
-}
-
-fn hooks(rendering: &Rendering, events: &[HookEvent], options: &ReleaseOptions) -> Vec<String> {
-    if options.no_hooks {
-        return Vec::new();
-    }
-    rendering
-        .hooks
-        .iter()
-        .filter_map(|hook| {
-            let event = hook.events.iter().find(|event| events.contains(event))?;
-            Some(format!("{} {} ({})", hook.kind, hook.name, event.as_str()))
-        })
-        .collect()
 }
 
 /// The definitions under `crds/` that are not there yet.
@@ -364,7 +353,8 @@ async fn finish(
         namespace: draft.namespace.clone(),
         revision: draft.revision,
         objects: Vec::new(),
-        hooks: draft.hooks.clone(),
+        hooks: draft.hooks.titles.clone(),
+        hook_faults: draft.hooks.faults.clone(),
         rights: Vec::new(),
         new_namespaces: BTreeSet::new(),
         creates_namespace: false,
@@ -483,6 +473,7 @@ async fn finish(
         plan.objects.push(planned);
     }
     rights.extend(rights::waiting(&draft.target, release));
+    rights.extend(draft.hooks.rights.iter().cloned());
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;

@@ -12,7 +12,6 @@ use crate::apply::{Item, Live, build, ownership};
 use crate::capabilities::Capabilities;
 use crate::chart::{Chart, Warning};
 use crate::cluster::Discovery;
-use crate::manifest::{Hook, HookEvent};
 use crate::release::storage::SYSTEM_LABELS;
 use crate::release::{NewRecord, Record, Status};
 use crate::render::Host;
@@ -55,6 +54,10 @@ pub(super) fn render(
         }
         rendering.manifest = crate::manifest::release_manifest(chart, &rendering.manifests, false);
     }
+    if let Some(post_renderer) = &options.post_renderer {
+        let manifest = post_renderer.run(&rendering.manifest).map_err(ActionError::PostRender)?;
+        rendering.manifest = BString::from(manifest);
+    }
     Ok(rendering)
 }
 
@@ -64,25 +67,6 @@ pub(super) fn check_labels(options: &ReleaseOptions) -> Result<(), ActionError> 
         return Err(ActionError::SystemLabels);
     }
     Ok(())
-}
-
-/// Refuses a chart whose hooks would have to run.
-pub(super) fn check_hooks(
-    hooks: &[Hook],
-    events: &[HookEvent],
-    options: &ReleaseOptions,
-) -> Result<(), ActionError> {
-    if options.no_hooks || options.dry_run != DryRun::No {
-        return Ok(());
-    }
-    let hooks: Vec<String> = hooks
-        .iter()
-        .filter_map(|hook| {
-            let event = hook.events.iter().find(|event| events.contains(event))?;
-            Some(format!("{} {} ({})", hook.kind, hook.name, event.as_str()))
-        })
-        .collect();
-    if hooks.is_empty() { Ok(()) } else { Err(ActionError::Hooks { hooks }) }
 }
 
 /// The objects of a manifest.

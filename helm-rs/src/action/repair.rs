@@ -7,8 +7,16 @@ use super::session::{ReleaseOptions, Session};
 use crate::apply::ownership;
 use crate::cluster::ClusterError;
 use crate::name::validate_release_name;
-use crate::release::Status;
 use crate::release::storage::Stored;
+use crate::release::{Info, Status};
+
+/// How the description of a repaired revision begins.
+const MARK: &str = "Marked failed by ichor release repair";
+
+/// Whether what made a revision died at it, as far as its record says.
+pub(super) fn has_died(info: &Info) -> bool {
+    info.status().is_pending() || info.description.starts_with(MARK)
+}
 
 /// A release whose newest revision is pending.
 #[derive(Clone, Debug)]
@@ -93,7 +101,7 @@ pub async fn mark_failed(session: &Session<'_>, stuck: &Stuck) -> Result<String,
         return Err(ActionError::Pending);
     }
     let description = format!(
-        "Marked failed by ichor release repair at {}: it was {} since {} and did not end",
+        "{MARK} at {}: it was {} since {} and did not end",
         session.now(),
         stuck.status,
         stuck.since

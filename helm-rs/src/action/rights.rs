@@ -160,7 +160,7 @@ pub fn granted(role: &Value, namespace: &str) -> Vec<Right> {
 
 /// What waiting reads besides the objects themselves.
 pub(super) fn waiting(items: &[Item], options: &ReleaseOptions) -> Vec<Right> {
-    if !options.wait {
+    if !options.wait && !options.atomic {
         return Vec::new();
     }
     items

@@ -1,5 +1,6 @@
 //! What actions on releases work with.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,27 @@ pub struct ReleaseOptions {
     pub skip_schema_validation: bool,
     /// Subcharts' notes are part of the notes.
     pub subchart_notes: bool,
+    /// Undo the action when it fails; waiting is part of it.
+    pub atomic: bool,
+    /// Delete what a failed upgrade created.
+    pub cleanup_on_fail: bool,
+    /// Replace objects instead of patching them.
+    pub force: bool,
+    /// Delete the pods of what an upgrade changed.
+    pub recreate_pods: bool,
+    /// What changes the manifest before it is used.
+    pub post_renderer: Option<Arc<dyn PostRenderer>>,
+    /// Delete objects of other releases too, as Helm does.
+    pub helm_compat: bool,
+}
+
+/// Changes a rendered manifest (`pkg/postrender/postrender.go`).
+pub trait PostRenderer: fmt::Debug + Send + Sync {
+    /// The manifest to take instead.
+    ///
+    /// # Errors
+    /// Why there is none, in Helm's words.
+    fn run(&self, manifest: &[u8]) -> Result<Vec<u8>, String>;
 }
 
 impl Default for ReleaseOptions {
@@ -93,6 +115,12 @@ impl Default for ReleaseOptions {
             no_hooks: false,
             skip_schema_validation: false,
             subchart_notes: false,
+            atomic: false,
+            cleanup_on_fail: false,
+            force: false,
+            recreate_pods: false,
+            post_renderer: None,
+            helm_compat: false,
         }
     }
 }
@@ -108,7 +136,23 @@ impl Session<'_> {
     }
 
     pub(super) fn writer(&self) -> Writer<'_> {
-        Writer { cluster: &*self.cluster, observer: self.observer, cancel: self.cancel }
+        Writer {
+            cluster: &*self.cluster,
+            observer: self.observer,
+            cancel: self.cancel,
+            owner: None,
+            force: false,
+        }
+    }
+
+    /// A writer that deletes nothing of another release, unless Helm's behaviour is asked for.
+    pub(super) fn writer_of<'w>(
+        &'w self,
+        name: &'w str,
+        namespace: &'w str,
+        helm_compat: bool,
+    ) -> Writer<'w> {
+        Writer { owner: (!helm_compat).then_some((name, namespace)), ..self.writer() }
     }
 
     /// The present moment as records hold it.
@@ -158,7 +202,7 @@ impl Session<'_> {
         items: &[Item],
         options: &ReleaseOptions,
     ) -> Result<(), ActionError> {
-        if !options.wait {
+        if !options.wait && !options.atomic {
             return Ok(());
         }
         let wanted = WaitOptions { timeout: options.timeout, jobs: options.wait_for_jobs };

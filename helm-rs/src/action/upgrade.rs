@@ -1,13 +1,14 @@
 //! Upgrading a release (`pkg/action/upgrade.go`).
 
 use super::error::ActionError;
+use super::failure::fail_upgrade;
+use super::hooks::Hooks;
 use super::install::merge_labels;
 use super::prepare::{self, Draft};
+use super::rollback::recreate;
 use super::session::{DryRun, ReleaseOptions, Session};
-use crate::apply::{CustomMerge, Item, Live};
+use crate::apply::{CustomMerge, Item, Live, Outcome, Writer};
 use crate::chart::{Chart, Warning};
-use crate::error_chain;
-use crate::gotext::quote;
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
 use crate::release::storage::{Head, Labels, LaidBy, Storage, StorageError, Stored};
@@ -97,11 +98,6 @@ pub async fn upgrade(
         warnings,
     )?;
     prepare::check_labels(release)?;
-    prepare::check_hooks(
-        &rendering.hooks,
-        &[HookEvent::PreUpgrade, HookEvent::PostUpgrade],
-        release,
-    )?;
     let first_deployed = info_before?.first_deployed;
     let manifest_before = manifest_before?;
     let labels = merge_labels(&prepared.last, &release.labels);
@@ -149,7 +145,7 @@ pub async fn upgrade(
             .map(|(item, _)| item.clone()),
     );
 
-    let mut record = record?;
+    let record = record?;
     if is_dry_run {
         session.log(format!("dry run for {}", release.name));
         return Ok(record);
@@ -159,22 +155,12 @@ pub async fn upgrade(
     storage.max_history = options.max_history;
     storage.create(&record, &labels).await.map_err(ActionError::not_begun)?;
 
-    let written = write(session, &current, &target, live, release).await;
+    let mut work = Work { release, record, labels: &labels, created: Vec::new() };
+    let written = work.write(session, &current, &target, live).await;
     drop((current, target));
+    let Work { mut record, created, .. } = work;
     if let Err(error) = written {
-        let description =
-            format!("Upgrade {} failed: {}", quote(&release.name), error_chain(&error));
-        session.log(format!("warning: {description}"));
-        record.set_status(&Status::Failed, &description)?;
-        return Err(match storage.update(&record, &labels).await {
-            Ok(()) => error,
-            Err(unwritten) => {
-                let reason = error_chain(&unwritten);
-                session
-                    .log(format!("warning: Failed to update release {}: {reason}", release.name));
-                ActionError::still_pending(error, &Status::PendingUpgrade, unwritten)
-            }
-        });
+        return Err(fail_upgrade(session, record, &labels, release, &created, error).await);
     }
     let unrecorded = |source| ActionError::Unrecorded {
         name: release.name.clone(),
@@ -309,26 +295,67 @@ pub(super) async fn conflicts(
         .map_err(|source| ActionError::Conflict { action: "update", source: Box::new(source) })
 }
 
-/// `releasingUpgrade`, hooks aside.
-async fn write(
-    session: &Session<'_>,
-    current: &[Item],
-    target: &[Item],
-    live: Vec<Live>,
-    options: &ReleaseOptions,
-) -> Result<(), ActionError> {
-    if options.no_hooks {
-        session.log(format!("upgrade hooks disabled for {}", options.name));
+/// An upgrade under way.
+struct Work<'a> {
+    release: &'a ReleaseOptions,
+    record: Record,
+    labels: &'a Labels,
+    /// What it created, for the time when it fails.
+    created: Vec<Item>,
+}
+
+impl Work<'_> {
+    /// `releasingUpgrade`
+    async fn write(
+        &mut self,
+        session: &Session<'_>,
+        current: &[Item],
+        target: &[Item],
+        live: Vec<Live>,
+    ) -> Result<(), ActionError> {
+        let options = self.release;
+        let namespace = self.record.namespace()?;
+        let hooks = Hooks::of(session, options, &namespace);
+        if let Some(hooks) = &hooks {
+            let when = "pre-upgrade hooks failed";
+            hooks.run_for(&mut self.record, self.labels, HookEvent::PreUpgrade, when).await?;
+        } else {
+            session.log(format!("upgrade hooks disabled for {}", options.name));
+        }
+        let writer = Writer {
+            force: options.force,
+            ..session.writer_of(&options.name, &namespace, options.helm_compat)
+        };
+        let created = |outcome: &Outcome| -> Vec<Item> {
+            outcome.created.iter().filter_map(|at| target.get(*at)).cloned().collect()
+        };
+        let outcome = match writer.update(current, target, live, CustomMerge::TwoWay).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.created = created(&error.outcome);
+                return Err(error.into());
+            }
+        };
+        if options.cleanup_on_fail {
+            self.created = created(&outcome);
+        }
+        if options.recreate_pods {
+            recreate(session, target, &outcome).await;
+        }
+        if options.wait || options.atomic {
+            session.log(format!(
+                "waiting for release {} resources (created: {} updated: {}  deleted: {})",
+                options.name,
+                outcome.created.len(),
+                outcome.updated.len(),
+                outcome.deleted.len()
+            ));
+        }
+        session.wait(target, options).await?;
+        if let Some(hooks) = &hooks {
+            let when = "post-upgrade hooks failed";
+            hooks.run_for(&mut self.record, self.labels, HookEvent::PostUpgrade, when).await?;
+        }
+        Ok(())
     }
-    let outcome = session.writer().update(current, target, live, CustomMerge::TwoWay).await?;
-    if options.wait {
-        session.log(format!(
-            "waiting for release {} resources (created: {} updated: {}  deleted: {})",
-            options.name,
-            outcome.created.len(),
-            outcome.updated.len(),
-            outcome.deleted.len()
-        ));
-    }
-    session.wait(target, options).await
 }

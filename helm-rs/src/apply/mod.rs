@@ -6,12 +6,15 @@
 //! ```
 
 mod build;
+mod complete;
 mod created;
 mod field;
 mod merge;
 mod metadata;
 pub mod ownership;
 pub mod readiness;
+mod recreate;
+mod remove;
 mod wait;
 mod write;
 
@@ -22,8 +25,11 @@ use serde_json::Value;
 use crate::cluster::{Kind, Target};
 
 pub use build::{BuildError, build};
+pub use complete::{CompletionError, CompletionErrors, wait_until_complete};
 pub use created::Created;
 pub use merge::{CustomMerge, MergeError, patch_for};
+pub use recreate::RecreateError;
+pub use remove::{Left, Removed, wait_until_gone};
 pub use wait::{WaitError, WaitOptions, Waiting, wait};
 pub(crate) use write::is_kept;
 pub use write::{
@@ -74,6 +80,11 @@ pub trait Observer: Send + Sync {
     /// A line of Helm's debug log.
     fn log(&self, line: &str) {
         let _ = line;
+    }
+
+    /// The log of a hook's container, which the chart wants to be shown.
+    fn output(&self, log: &[u8]) {
+        let _ = log;
     }
 
     /// What is being waited for; called when it changes.

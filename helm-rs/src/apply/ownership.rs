@@ -52,6 +52,15 @@ pub fn check(live: &Value, release: &str, namespace: &str) -> Result<(), NotOwne
     if faults.is_empty() { Ok(()) } else { Err(NotOwned { faults }) }
 }
 
+/// Whose a live object is, when its metadata names another release than this one.
+pub fn other(live: &Value, release: &str, namespace: &str) -> Option<String> {
+    let annotation = |key: &str| live.pointer("/metadata/annotations")?.get(key)?.as_str();
+    let owner = annotation(RELEASE_NAME).unwrap_or(release);
+    let place = annotation(RELEASE_NAMESPACE).unwrap_or(namespace);
+    (owner != release || place != namespace)
+        .then(|| format!("release {} in namespace {}", quote(owner), quote(place)))
+}
+
 /// Gives an object the release's ownership metadata, whatever it had (`setMetadataVisitor` with
 /// force). Label and annotation values that are no texts are dropped, as Go's accessor does not
 /// see maps that hold any.
@@ -97,6 +106,19 @@ mod tests {
              annotation validation error: missing key \"meta.helm.sh/release-namespace\": must be set \
              to \"ns\""
         );
+    }
+
+    #[test]
+    fn only_what_names_another_release_is_anothers() {
+        let named = |annotations| json!({"metadata": {"annotations": annotations}});
+        let other = |object| super::other(&object, "web", "ns");
+        assert_eq!(other(json!({})), None);
+        assert_eq!(other(named(json!({"meta.helm.sh/release-name": "web"}))), None);
+        assert_eq!(
+            other(named(json!({"meta.helm.sh/release-name": "db"}))).as_deref(),
+            Some("release \"db\" in namespace \"ns\"")
+        );
+        assert!(other(named(json!({"meta.helm.sh/release-namespace": "x"}))).is_some());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::cluster::{
 const FIRST_INTERVAL: Duration = Duration::from_millis(125);
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often a wait looks whether it is to end.
-const TICK: Duration = Duration::from_millis(250);
+pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Rounds in a row in which an object may fail to be read.
 const MAX_FAILURES: usize = 30;
 /// Requests under way at once.
@@ -189,21 +189,10 @@ impl Waiter<'_> {
         })
     }
 
-    /// Waits for the next round, in slices.
+    /// Waits for the next round.
     async fn pause(&self, interval: Duration) -> Result<(), WaitError> {
-        let end = self.clock.elapsed() + interval;
-        loop {
-            if self.cancel.is_cancelled() {
-                return Err(WaitError::Cancelled);
-            }
-            let now = self.clock.elapsed();
-            let deadline = self.start + self.options.timeout;
-            let left = end.min(deadline).saturating_sub(now);
-            if left.is_zero() {
-                return Ok(());
-            }
-            self.clock.sleep(left.min(TICK)).await;
-        }
+        let deadline = self.start + self.options.timeout;
+        pause(self.clock, self.cancel, (self.clock.elapsed() + interval).min(deadline)).await
     }
 
     /// Looks at every object that is not known to be ready.
@@ -395,8 +384,26 @@ impl Waiter<'_> {
     }
 }
 
+/// Waits until a moment, in slices.
+pub(super) async fn pause(
+    clock: &dyn Clock,
+    cancel: &Cancel,
+    until: Duration,
+) -> Result<(), WaitError> {
+    loop {
+        if cancel.is_cancelled() {
+            return Err(WaitError::Cancelled);
+        }
+        let left = until.saturating_sub(clock.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        clock.sleep(left.min(TICK)).await;
+    }
+}
+
 /// A duration as Go prints it.
-fn go_duration(duration: Duration) -> String {
+pub(super) fn go_duration(duration: Duration) -> String {
     let nanoseconds = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     crate::render::time::Duration(nanoseconds).to_string()
 }
@@ -445,7 +452,7 @@ fn pod_reasons(pod: &Value) -> Vec<String> {
 }
 
 /// The label selector of a workload or Service, as text.
-fn selector(object: &Value) -> Option<String> {
+pub(super) fn selector(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
     let labels = selector.get("matchLabels").or_else(|| {
         // A Service's or ReplicationController's selector is the labels themselves.

@@ -6,12 +6,12 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::merge::{CustomMerge, MergeError, patch_for};
-use super::{Cancel, FIELD_MANAGER, Item, Observer};
+use super::{Cancel, FIELD_MANAGER, Item, Left, Observer, ownership};
 use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation, WriteOptions};
 use crate::gotext::quote;
 
 /// Requests under way at once.
-const CONCURRENCY: usize = 16;
+pub(super) const CONCURRENCY: usize = 16;
 /// Objects that are read ahead of the writes: few enough that what was read is fresh when it is
 /// written over.
 const READ_AHEAD: usize = 32;
@@ -66,6 +66,9 @@ pub enum ObjectError {
     /// No patch can be made.
     #[error("failed to create patch")]
     Merge(#[source] MergeError),
+    /// The server refuses the replacement.
+    #[error("failed to replace object")]
+    Replace(#[source] ClusterError),
     /// The server refuses the patch.
     #[error("cannot patch {} with kind {kind}", quote(name))]
     Patch {
@@ -105,10 +108,15 @@ impl fmt::Display for WriteErrors {
         if self.cancelled {
             return f.write_str("context canceled");
         }
-        let points: Vec<String> = self.errors.iter().map(|error| format!("* {error}")).collect();
-        let noun = if points.len() == 1 { "error" } else { "errors" };
-        write!(f, "{} {noun} occurred:\n\t{}\n\n", points.len(), points.join("\n\t"))
+        f.write_str(&multierror(&self.errors))
     }
+}
+
+/// Errors as `hashicorp/go-multierror` lists them.
+pub(super) fn multierror(errors: &[impl fmt::Display]) -> String {
+    let points: Vec<String> = errors.iter().map(|error| format!("* {error}")).collect();
+    let noun = if points.len() == 1 { "error" } else { "errors" };
+    format!("{} {noun} occurred:\n\t{}\n\n", points.len(), points.join("\n\t"))
 }
 
 impl std::error::Error for WriteErrors {}
@@ -140,6 +148,11 @@ pub struct Writer<'a> {
     pub observer: &'a dyn Observer,
     /// Asked before every write.
     pub cancel: &'a Cancel,
+    /// The release, name and namespace, whose objects may be deleted: what belongs to another one
+    /// is left. None for all, as Helm does.
+    pub owner: Option<(&'a str, &'a str)>,
+    /// Replace objects instead of patching them.
+    pub force: bool,
 }
 
 impl Writer<'_> {
@@ -350,6 +363,11 @@ impl Writer<'_> {
         custom: CustomMerge,
     ) -> Result<bool, ObjectError> {
         let (kind, name) = (&item.kind().kind, &item.target.name);
+        if self.force {
+            self.replace(item, live).await.map_err(ObjectError::Replace)?;
+            self.log(format!("Replaced {} with kind {kind} for kind {kind}", quote(name)));
+            return Ok(true);
+        }
         let patch = patch_for(original, &item.value, live, custom).map_err(ObjectError::Merge)?;
         let Some(patch) = patch else {
             self.log(format!("Looks like there are no changes for {kind} {}", quote(name)));
@@ -361,6 +379,20 @@ impl Writer<'_> {
             .await
             .map(|_| true)
             .map_err(|source| ObjectError::Patch { kind, name, source })
+    }
+
+    /// Puts the target in the place of what is live, which must not have changed since
+    /// (`Helper.Replace` of cli-runtime).
+    async fn replace(&self, item: &Item, live: &Value) -> Result<Value, ClusterError> {
+        let mut value = item.value.clone();
+        let version = live.pointer("/metadata/resourceVersion").cloned();
+        if let (Some(version), Some(metadata)) =
+            (version, value.get_mut("metadata").and_then(Value::as_object_mut))
+            && metadata.get("resourceVersion").is_none_or(|own| own == "" || own.is_null())
+        {
+            metadata.insert("resourceVersion".to_owned(), version);
+        }
+        self.cluster.update(&item.target, &value, &Self::options(false)).await
     }
 
     /// Deletes an object that left the release, unless it is to be kept; whether it was deleted.
@@ -390,6 +422,12 @@ impl Writer<'_> {
                 return if is_unanswered { Err(unanswered(error)) } else { Ok(false) };
             }
         };
+        if let Some(owner) =
+            self.owner.and_then(|(name, namespace)| ownership::other(&live, name, namespace))
+        {
+            self.log(Left { item: item.clone(), owner }.text());
+            return Ok(false);
+        }
         if is_kept(&live) {
             self.log(format!(
                 "Skipping delete of {name} due to annotation [{RESOURCE_POLICY}={KEEP}]"

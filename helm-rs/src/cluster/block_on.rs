@@ -14,7 +14,13 @@ impl Wake for Unpark {
 }
 
 /// Runs a future to its end on this thread.
+///
+/// That may be a thread on which a task of tokio is being polled, as templates look things up in the
+/// middle of an action. Tokio's resources then answer for so many times at most before the task
+/// should yield (`tokio::task::coop`), which it cannot do from here: they are asked without limit.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    #[cfg(feature = "network")]
+    let future = tokio::task::unconstrained(future);
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -34,6 +40,29 @@ mod tests {
     use super::block_on;
     use crate::cluster::memory::{MemoryCluster, MemoryOptions};
     use crate::cluster::{Cluster, Kind, ManualClock, WatchQuery};
+
+    /// Tokio counts what is ready at once, also in one task's poll, and then says that it is not.
+    #[cfg(feature = "network")]
+    #[test]
+    fn within_a_task_there_is_no_limit() {
+        let (done, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let sum = runtime.block_on(async {
+                let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+                (0..1000).for_each(|number| sender.send(number).unwrap());
+                block_on(async {
+                    let mut sum = 0;
+                    for _ in 0..1000 {
+                        sum += receiver.recv().await.unwrap_or_default();
+                    }
+                    sum
+                })
+            });
+            done.send(sum).unwrap();
+        });
+        assert_eq!(end.recv_timeout(Duration::from_secs(30)), Ok(499_500));
+    }
 
     #[test]
     fn a_watch_runs_out_without_a_runtime() {

@@ -14,6 +14,18 @@ pub const RELEASE_FIELDS: &[&str] =
 /// The order in which Go writes the fields of `info` (`pkg/release/info.go`).
 pub const INFO_FIELDS: &[&str] =
     &["first_deployed", "last_deployed", "deleted", "description", "status", "notes", "resources"];
+/// The order in which Go writes the fields of a hook (`pkg/release/hook.go`).
+const HOOK_FIELDS: &[&str] = &[
+    "name",
+    "kind",
+    "path",
+    "manifest",
+    "events",
+    "last_run",
+    "weight",
+    "delete_policies",
+    "output_log_policies",
+];
 
 /// One revision of a release, as its record holds it. Everything that this version does not
 /// know or does not change keeps its exact text.
@@ -117,6 +129,107 @@ impl Record {
         let value: Option<Vec<Option<Hook>>> =
             self.object.read(field).map_err(|source| FieldError { field, source })?;
         Ok(value.unwrap_or_default().into_iter().flatten().collect())
+    }
+
+    /// Says that the release was uninstalled, or is about to be, since that moment.
+    ///
+    /// # Errors
+    /// When `info` is not an object.
+    pub fn set_deleted(&mut self, time: &str) -> Result<(), FieldError> {
+        let wrap = |source| FieldError { field: "info", source };
+        let mut info: RawObject = self.object.read("info").map_err(wrap)?.unwrap_or_default();
+        info.set("deleted", go_string(time), INFO_FIELDS).map_err(wrap)?;
+        self.object.set("info", info.to_json(), RELEASE_FIELDS).map_err(wrap)
+    }
+
+    /// Sets a hook's last run, and its delete policies if they are given; hooks are counted as
+    /// [`Self::hooks`] lists them.
+    ///
+    /// # Errors
+    /// When the field is not a list of hooks.
+    pub fn set_hook(
+        &mut self,
+        index: usize,
+        run: &HookRun,
+        delete_policies: Option<&[String]>,
+    ) -> Result<(), FieldError> {
+        let wrap = |source| FieldError { field: "hooks", source };
+        let mut hooks = self.raw_hooks()?;
+        let Some(hook) = hooks.get_mut(index) else { return Ok(()) };
+        let run = format!(
+            "{{\"started_at\":{},\"completed_at\":{},\"phase\":{}}}",
+            go_string(&run.started_at),
+            go_string(&run.completed_at),
+            go_string(&run.phase)
+        );
+        hook.set("last_run", run, HOOK_FIELDS).map_err(wrap)?;
+        if let Some(policies) = delete_policies {
+            let policies: Vec<String> = policies.iter().map(|policy| go_string(policy)).collect();
+            let policies = format!("[{}]", policies.join(","));
+            hook.set("delete_policies", policies, HOOK_FIELDS).map_err(wrap)?;
+        }
+        self.set_raw_hooks(&hooks)
+    }
+
+    /// Puts the hooks with these indices, as [`Self::hooks`] counts them, before all others.
+    ///
+    /// # Errors
+    /// When the field is not a list of hooks.
+    pub fn move_hooks_to_front(&mut self, indices: &[usize]) -> Result<(), FieldError> {
+        let hooks = self.raw_hooks()?;
+        let (front, back): (Vec<_>, Vec<_>) =
+            hooks.into_iter().enumerate().partition(|(index, _)| indices.contains(index));
+        let mut sorted: Vec<(usize, RawObject)> = front;
+        sorted.sort_by_key(|(index, _)| indices.iter().position(|wanted| wanted == index));
+        let hooks: Vec<RawObject> = sorted.into_iter().chain(back).map(|(_, hook)| hook).collect();
+        self.set_raw_hooks(&hooks)
+    }
+
+    fn raw_hooks(&self) -> Result<Vec<RawObject>, FieldError> {
+        let wrap = |source| FieldError { field: "hooks", source };
+        let hooks: Option<Vec<Option<RawObject>>> = self.object.read("hooks").map_err(wrap)?;
+        Ok(hooks.unwrap_or_default().into_iter().flatten().collect())
+    }
+
+    fn set_raw_hooks(&mut self, hooks: &[RawObject]) -> Result<(), FieldError> {
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let hooks: Vec<String> = hooks.iter().map(RawObject::to_json).collect();
+        let hooks = format!("[{}]", hooks.join(","));
+        let wrap = |source| FieldError { field: "hooks", source };
+        self.object.set("hooks", hooks, RELEASE_FIELDS).map_err(wrap)
+    }
+
+    /// The record of going back from `current` to what `self` holds, as a new revision
+    /// (`prepareRollback` in `pkg/action/rollback.go`).
+    ///
+    /// # Errors
+    /// When `info` of either is not an object, or `current` has no revision.
+    pub fn rolled_back(&self, current: &Self, now: &str) -> Result<Self, FieldError> {
+        let wrap = |source| FieldError { field: "info", source };
+        let revision = current.revision()?;
+        let old: RawObject = self.object.read("info").map_err(wrap)?.unwrap_or_default();
+        let mut info = RawObject::default();
+        let newest: RawObject = current.object.read("info").map_err(wrap)?.unwrap_or_default();
+        let mut set = |name: &str, json: String| info.set(name, json, INFO_FIELDS).map_err(wrap);
+        set("first_deployed", newest.get("first_deployed").unwrap_or("\"\"").to_owned())?;
+        set("last_deployed", go_string(now))?;
+        set("deleted", go_string(""))?;
+        set("description", go_string(&format!("Rollback to {}", self.revision()?)))?;
+        set("status", go_string(Status::PendingRollback.as_str()))?;
+        if let Some(notes) = old.get("notes").filter(|notes| *notes != "\"\"") {
+            set("notes", notes.to_owned())?;
+        }
+        let mut record = self.clone();
+        let mut set = |name: &'static str, json: String| {
+            let wrap = |source| FieldError { field: name, source };
+            record.object.set(name, json, RELEASE_FIELDS).map_err(wrap)
+        };
+        set("info", info.to_json())?;
+        set("version", revision.saturating_add(1).to_string())?;
+        set("namespace", go_string(&current.namespace()?))?;
+        Ok(record)
     }
 
     /// Sets status and description, and nothing else (`Release.SetStatus`).
@@ -317,7 +430,7 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, Status, Summary};
+    use super::{HookRun, Record, Status, Summary};
 
     const JSON: &str = r#"{"name":"web","info":{"first_deployed":"2026-01-02T03:04:05.678Z","deleted":"","description":"Install complete","status":"deployed","apply":"x"},"chart":{"metadata":{"name":"c","version":"1.0.0","appVersion":"2"},"templates":[]},"manifest":"a: \u003cb\u003e\n","version":3,"namespace":"ns","apply_method":"ssa"}"#;
 
@@ -331,6 +444,37 @@ mod tests {
             .replace(r#""status":"deployed""#, r#""status":"superseded""#);
         assert_eq!(record.to_json(), expected);
         assert_eq!(record.manifest().unwrap(), "a: <b>\n");
+    }
+
+    #[test]
+    fn hooks_are_changed_one_by_one() {
+        let json = r#"{"name":"web","info":{},"hooks":[null,{"name":"a","events":["test"],"last_run":{"started_at":"","completed_at":"","phase":""},"weight":2,"own":1},{"name":"b"}],"version":3}"#;
+        let mut record = Record::from_json(json).unwrap();
+        let run = HookRun {
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+            phase: "Running".to_owned(),
+            ..HookRun::default()
+        };
+        record.set_hook(0, &run, Some(&["x<".to_owned()])).unwrap();
+        record.set_hook(7, &run, None).unwrap();
+        record.move_hooks_to_front(&[1]).unwrap();
+        let expected = r#"{"name":"web","info":{},"hooks":[{"name":"b"},{"name":"a","events":["test"],"last_run":{"started_at":"2026-01-02T03:04:05Z","completed_at":"","phase":"Running"},"weight":2,"own":1,"delete_policies":["x\u003c"]}],"version":3}"#;
+        assert_eq!(record.to_json(), expected);
+    }
+
+    #[test]
+    fn a_rollback_takes_all_but_times_and_namespace_from_the_older_record() {
+        let old = Record::from_json(JSON).unwrap();
+        let newest = r#"{"info":{"first_deployed":"x","notes":"n"},"version":8,"namespace":"now"}"#;
+        let newest = Record::from_json(newest).unwrap();
+        let record = old.rolled_back(&newest, "t").unwrap();
+        let info = r#""info":{"first_deployed":"x","last_deployed":"t","deleted":"","description":"Rollback to 3","status":"pending-rollback"}"#;
+        assert!(record.to_json().contains(info), "{}", record.to_json());
+        assert_eq!(
+            (record.revision().unwrap(), record.namespace().unwrap()),
+            (9, "now".to_owned())
+        );
+        assert_eq!(record.manifest().unwrap(), old.manifest().unwrap());
     }
 
     #[test]

@@ -191,8 +191,10 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         }
     };
     let checked = preconditions(request, &survey, begun.as_deref(), &mut plan);
+    let mut beside = None;
     if let Some(checked) = &checked {
-        plan.refusals.extend(restore_begun(request, &checked.provenance).await);
+        beside = beside_own(request, &checked.provenance).await;
+        plan.refusals.extend(beside.clone());
     }
     let mut recovered = None;
     if let Some(checked) = checked.as_ref().filter(|_| plan.refusals.is_empty()) {
@@ -205,9 +207,10 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let values = recovered.as_ref().map(|(values, _)| values.clone());
     let settled = checked
         .and_then(|checked| settle(request, checked, begun.as_deref(), recovered, &mut plan));
-    let Some(settled) =
-        settled.filter(|_| plan.refusals.is_empty() || plan.outcome == Outcome::Nothing)
-    else {
+    let goes_on = |plan: &Plan| {
+        plan.refusals.is_empty() || plan.outcome == Outcome::Nothing && beside.is_none()
+    };
+    let Some(settled) = settled.filter(|_| goes_on(&plan)) else {
         if plan.is_refused() {
             plan.outcome = Outcome::Refused;
         }
@@ -227,20 +230,36 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     Ok(prepared)
 }
 
-/// Foreign records beside a record of ichor's that is deployed: where a restore put them there and
-/// was not seen to its end, none of them says what runs.
-async fn restore_begun(request: &Request<'_>, provenance: &Provenance) -> Option<Refusal> {
-    let is_own = matches!(provenance.source, Origin::Release(_)) && is_deployed(provenance);
-    if !is_own {
+/// Foreign records beside a record of ichor's that is deployed. Where a restore put them there and
+/// was not seen to its end, or another tool made them since the takeover, none of them says what
+/// runs, and nothing is ichor's alone.
+async fn beside_own(request: &Request<'_>, provenance: &Provenance) -> Option<Refusal> {
+    let is_told = matches!(provenance.source, Origin::Release(_) | Origin::Own);
+    if !is_told || !is_deployed(provenance) {
         return None;
     }
     let found = status::status(&*request.cluster, request.clock).await.ok()?;
-    (found.state == status::State::RestoreBegun).then(|| {
+    if found.state == status::State::RestoreBegun {
         let message = format!(
             "a restore was begun and is not complete ({}): `ichor cni restore --yes` finishes it",
             found.stopped
         );
-        refusal("Restore", message)
+        return Some(refusal("Restore", message));
+    }
+    let is_another = |record: &&status::RecordFact| record.state == status::RecordState::Another;
+    let others = found.facts.records.iter().filter(is_another).map(|record| &record.record);
+    let others: Vec<&str> = others.chain(&found.facts.again).map(String::as_str).collect();
+    (!others.is_empty()).then(|| {
+        refusal(
+            "Foreign",
+            format!(
+                "Cilium is ichor's, and another tool installed or upgraded it since: {} of the \
+                 release before, which are not those that were taken over. Stop that tool; `ichor \
+                 cni status` names what to remove (Cilium's objects stay), then plan again to see \
+                 what it changed",
+                others.join(", ")
+            ),
+        )
     })
 }
 

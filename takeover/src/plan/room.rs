@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::make::{Prepared, refusal};
 use super::origin::find_record;
 use super::preconditions::Settled;
-use super::{Plan, Size};
+use super::{Outcome, Plan, Size};
 use crate::rendered::Rendered;
 use crate::room::Weight;
 use crate::run::backup::{self, BackupError};
@@ -24,8 +24,12 @@ pub(super) fn records(plan: &mut Plan, survey: &Survey, settled: &Settled, rende
     if let Ok(record) = draft
         && let Ok(text) = helm_rs::release::encode(&record.to_json())
     {
-        let what =
-            format!("ichor's record (Secret {RECORD_NAMESPACE}/sh.helm.release.v1.{RELEASE}.v1)");
+        let newest = settled.provenance.own.as_ref().and_then(|own| own.newest());
+        let newest = newest.map_or(0, |newest| newest.revision);
+        let revision = if plan.outcome == Outcome::Nothing { newest.max(1) } else { newest + 1 };
+        let what = format!(
+            "ichor's record (Secret {RECORD_NAMESPACE}/sh.helm.release.v1.{RELEASE}.v{revision})"
+        );
         let mut weight = Weight::of(&json!({}));
         weight.data = text.len() + DESCRIPTION;
         if let Some(excess) = weight.excess() {

@@ -359,7 +359,15 @@ async fn deployed(
     revision: i64,
 ) -> Result<Done, RunError> {
     let Some(stored) = stored else { return check_done(run, lock, revision).await };
-    if backup::live(cluster, &stored.plan.records).await?.is_empty() {
+    let live = match backup::live(cluster, &stored.plan.records).await {
+        Err(BackupError::Cluster { source, doing }) if source.kind() == ErrorKind::Forbidden => {
+            // Whether they are gone cannot be seen, as by a Job whose rights on them ended.
+            rights::check_records(run, &stored.plan.records).await?;
+            return Err(BackupError::Cluster { source, doing }.into());
+        }
+        live => live?,
+    };
+    if live.is_empty() {
         let done = check_done(run, lock, revision).await?;
         return Ok(Done { left: left(&stored.plan), ..done });
     }

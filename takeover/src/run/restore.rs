@@ -208,6 +208,7 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
         }
     }
+    plan.refusals.extend(newer(cluster, stored.as_ref()).await?);
     for backup in &backups {
         let damage = backup.damage();
         if damage.is_empty() {
@@ -285,14 +286,54 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
     Ok(Found { plan, stored: Some(stored), backups, discovery })
 }
 
+/// Records of the release that is to come back which were made since: two histories would mix.
+async fn newer(
+    cluster: &dyn Cluster,
+    stored: Option<&StoredPlan>,
+) -> Result<Vec<String>, RestoreError> {
+    let records = stored.map_or(&[][..], |stored| &stored.plan.records);
+    let known = |namespace: &str, name: &str| {
+        let is_it = |about: &ObjectAbout| about.namespace == namespace && about.name == name;
+        records.iter().any(|record| is_it(&record.about))
+    };
+    let mut places: Vec<(&str, &str, &str)> = records
+        .iter()
+        .map(|record| (&*record.about.kind, &*record.about.namespace, &*record.release))
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut refusals = Vec::new();
+    for (kind, namespace, release) in places {
+        let query = ListQuery {
+            namespace: namespace.to_owned(),
+            labels: format!("owner=helm,name={release}"),
+            metadata_only: true,
+            ..ListQuery::default()
+        };
+        let resource = if kind == "Secret" { secrets() } else { config_maps() };
+        let page = match list_all(cluster, &resource, &query).await {
+            Ok(page) => page,
+            // Who may only read the records by name sees those that are to come back.
+            Err(error) if error.kind() == ErrorKind::Forbidden => continue,
+            Err(error) => {
+                return Err(failed(format!("list records in namespace {namespace}"))(error));
+            }
+        };
+        let names = page.items.iter().map(|object| text(object, "/metadata/name"));
+        let strange = names.filter(|name| !known(namespace, name));
+        refusals.extend(strange.map(|name| taken(kind, namespace, name)));
+    }
+    Ok(refusals)
+}
+
 /// What stands in the way of a record that is to be put back.
 fn taken(kind: &str, namespace: &str, name: &str) -> String {
     let (_, rest) = name.split_once(".v1.").unwrap_or_default();
     let (release, _) = rest.rsplit_once(".v").unwrap_or((rest, ""));
     let lower = kind.to_lowercase();
     format!(
-        "{kind} {namespace}/{name} is there and is another one than the backup's: somebody installed \
-         release {release} anew, and ichor overwrites no record. See `helm -n {namespace} history \
+        "{kind} {namespace}/{name} is there and is none of the backup's: somebody installed or \
+         upgraded release {release} since, and ichor mixes no histories. See `helm -n {namespace} history \
          {release}`; if that release is not in use, remove its record (`kubectl -n {namespace} \
          delete {lower} {name}`), then restore"
     )

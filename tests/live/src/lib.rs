@@ -8,6 +8,7 @@
 )]
 
 pub mod objects;
+pub mod pair;
 pub mod trial;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ impl Program {
     pub fn arguments<'a>(self, arguments: &[&'a str]) -> Vec<&'a str> {
         let mut all = if self == Self::Ichor { vec!["release"] } else { Vec::new() };
         all.extend(arguments);
+        if self == Self::Ichor && arguments.first() == Some(&"get") {
+            all.push("--show-secrets");
+        }
         all
     }
 
@@ -87,17 +91,25 @@ pub fn summary(outcome: &Outcome) -> String {
     let stdout = String::from_utf8_lossy(&outcome.stdout);
     let stdout: Vec<String> = stdout
         .lines()
-        .map(|line| match line.strip_prefix("LAST DEPLOYED: ") {
-            Some(_) => "LAST DEPLOYED: (time)".to_owned(),
-            None => line.to_owned(),
+        .map(|line| {
+            let told = ["LAST DEPLOYED: ", "Last Started:   ", "Last Completed: ", "DEPLOYED_AT: "];
+            let columns: Vec<&str> = line.split('\t').collect();
+            match (told.into_iter().find(|what| line.starts_with(what)), columns.as_slice()) {
+                (Some(what), _) => format!("{what}(time)"),
+                // A history.
+                (None, [revision, _, rest @ ..])
+                    if revision.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
+                    format!("{revision}\t(time)\t{}", rest.join("\t"))
+                }
+                (None, _) => line.to_owned(),
+            }
         })
         .collect();
     let mut stdout = stdout.join("\n");
     if let Ok(record) = serde_json::from_str::<serde_json::Value>(&stdout) {
-        for place in ["/info/first_deployed", "/info/last_deployed"] {
-            if let Some(time) = record.pointer(place).and_then(serde_json::Value::as_str) {
-                stdout = stdout.replace(time, "(time)");
-            }
+        for time in objects::times(&record) {
+            stdout = stdout.replace(&time, "(time)");
         }
     }
     let error = outcome.error_text().unwrap_or_default();

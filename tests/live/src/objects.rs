@@ -10,7 +10,7 @@ use plane::support::run;
 use serde_json::{Value, json};
 
 /// Resources that controllers and servers fill by themselves.
-const SKIPPED: [&str; 13] = [
+const SKIPPED: [&str; 12] = [
     "componentstatuses",
     "controllerrevisions.apps",
     "csinodes.storage.k8s.io",
@@ -20,7 +20,6 @@ const SKIPPED: [&str; 13] = [
     "flowschemas.flowcontrol.apiserver.k8s.io",
     "ipaddresses.networking.k8s.io",
     "nodes",
-    "pods",
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     "replicasets.apps",
     "servicecidrs.networking.k8s.io",
@@ -61,6 +60,8 @@ fn is_servers_own(object: &Value) -> bool {
     let (kind, namespace) = (text(object, "/kind"), text(object, "/metadata/namespace"));
     match kind {
         "Lease" => namespace.starts_with("kube-"),
+        // Those of hooks have no owner.
+        "Pod" => object.pointer("/metadata/ownerReferences").is_some(),
         "ConfigMap" => matches!(
             text(object, "/metadata/name"),
             "kube-root-ca.crt" | "extension-apiserver-authentication" | "cluster-info"
@@ -100,6 +101,7 @@ fn plain(mut object: Value) -> Value {
         "Secret" if text(&object, "/type") == "helm.sh/release.v1" => record(&mut object),
         "Service" => service(&mut object),
         "Job" => without_controller(&mut object),
+        "Pod" => drop(object.as_object_mut().map(|fields| fields.remove("spec"))),
         _ => {}
     }
     let masked = test_support::mask::certificates(&object.to_string());
@@ -141,10 +143,10 @@ fn record(object: &mut Value) {
     let release = STANDARD.decode(data).unwrap_or_default();
     let mut json = decode(&release, CodecLimits::default()).unwrap_or_default();
     let read: Value = serde_json::from_str(&json).unwrap_or_default();
-    for field in ["/info/first_deployed", "/info/last_deployed"] {
-        let time = text(&read, field);
-        assert!(!time.is_empty(), "a record without time: {json}");
-        json = json.replace(time, "(time)");
+    let times = times(&read);
+    assert!(times.len() > 1, "a record without time: {json}");
+    for time in times {
+        json = json.replace(&time, "(time)");
     }
     object["data"]["release"] = Value::from(test_support::mask::certificates(&json));
     for label in ["createdAt", "modifiedAt"] {
@@ -152,6 +154,18 @@ fn record(object: &mut Value) {
             *value = json!("(time)");
         }
     }
+}
+
+/// The times in a record.
+pub fn times(record: &Value) -> Vec<String> {
+    let info = ["/info/first_deployed", "/info/last_deployed", "/info/deleted"];
+    let mut times: Vec<&str> = info.into_iter().map(|place| text(record, place)).collect();
+    for hook in record.get("hooks").and_then(Value::as_array).into_iter().flatten() {
+        times.push(text(hook, "/last_run/started_at"));
+        times.push(text(hook, "/last_run/completed_at"));
+    }
+    times.retain(|time| !time.is_empty());
+    times.into_iter().map(str::to_owned).collect()
 }
 
 /// What differs between two clusters, a line each.

@@ -20,19 +20,34 @@ pub enum Action {
     Install,
     /// It is upgraded from the first step to the second.
     Upgrade,
+    /// It is rolled back from the second step to the first.
+    Rollback,
+    /// It is uninstalled.
+    Uninstall,
 }
 
 impl Action {
-    /// `install` or `upgrade`.
+    /// The command's word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Install => "install",
             Self::Upgrade => "upgrade",
+            Self::Rollback => "rollback",
+            Self::Uninstall => "uninstall",
+        }
+    }
+
+    /// What has to be done before.
+    const fn before(self) -> &'static [Self] {
+        match self {
+            Self::Install => &[],
+            Self::Upgrade | Self::Uninstall => &[Self::Install],
+            Self::Rollback => &[Self::Install, Self::Upgrade],
         }
     }
 }
 
-/// A release `r` of [`CHART`] in a namespace.
+/// A release `r` in a namespace.
 #[derive(Clone, Debug)]
 pub struct Trial<'p> {
     plane: &'p Plane,
@@ -40,6 +55,36 @@ pub struct Trial<'p> {
     pub action: Action,
     /// The namespace, in which nothing else is.
     pub namespace: String,
+    kind: Kind,
+}
+
+/// A chart, and how it is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`CHART`], without hooks.
+    Plain,
+    /// A chart with a hook before and one after each action.
+    Hooks,
+}
+
+impl Kind {
+    const fn chart(self) -> &'static str {
+        match self {
+            Self::Plain => CHART,
+            Self::Hooks => "hooks",
+        }
+    }
+
+    const fn values(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &[],
+            // The same hooks for an installation and for the upgrade that goes on with it.
+            Self::Hooks => &[
+                "--set-json",
+                r#"hooks=[{"name":"before","events":"pre-install,pre-upgrade,pre-rollback,pre-delete"},{"name":"after","events":"post-install,post-upgrade,post-rollback,post-delete","delete":"before-hook-creation,hook-succeeded"}]"#,
+            ],
+        }
+    }
 }
 
 /// One revision, as `release history` tells it.
@@ -52,25 +97,41 @@ pub struct Revision {
 }
 
 impl<'p> Trial<'p> {
-    /// Makes the namespace, and for an upgrade the release.
+    /// Makes the namespace, and the release where the action needs one.
     pub fn prepare(plane: &'p Plane, action: Action, namespace: &str) -> Self {
-        let trial = Self { plane, action, namespace: namespace.to_owned() };
+        Self::prepare_with(plane, action, namespace, Kind::Plain)
+    }
+
+    /// [`Self::prepare`] with another chart.
+    pub fn prepare_with(plane: &'p Plane, action: Action, namespace: &str, kind: Kind) -> Self {
+        let trial = Self { plane, action, namespace: namespace.to_owned(), kind };
         kubectl(plane, &["create", "namespace", namespace]);
-        if action == Action::Upgrade {
-            trial.succeed(&trial.arguments(Action::Install));
+        for before in action.before() {
+            trial.succeed(&trial.arguments(*before));
         }
         trial
     }
 
     /// The command line of an action.
     pub fn arguments(&self, action: Action) -> Vec<String> {
+        let short = match action {
+            Action::Rollback => {
+                Some(["release", "rollback", "r", "1", "-n", &self.namespace].to_vec())
+            }
+            Action::Uninstall => {
+                Some(["release", "uninstall", "r", "-n", &self.namespace].to_vec())
+            }
+            Action::Install | Action::Upgrade => None,
+        };
+        if let Some(words) = short {
+            return words.into_iter().map(str::to_owned).collect();
+        }
         let step = if action == Action::Upgrade { 2 } else { 1 };
-        let folder = chart(CHART);
+        let folder = chart(self.kind.chart());
         let values = folder.join(format!("steps/{step}.yaml"));
         let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
-        ["release", action.name(), "r", &folder, "-n", &self.namespace, "-f", &values]
-            .map(str::to_owned)
-            .to_vec()
+        let words = ["release", action.name(), "r", &folder, "-n", &self.namespace, "-f", &values];
+        words.iter().chain(self.kind.values()).map(|word| (*word).to_owned()).collect()
     }
 
     /// Runs the program without faults; it must succeed.
@@ -99,9 +160,17 @@ impl<'p> Trial<'p> {
 
     /// Runs the action again, as `ichor release install --help` says after a program that died.
     pub fn recover(&self) {
+        if self.action == Action::Uninstall {
+            let mut arguments = self.arguments(self.action);
+            arguments.push("--ignore-not-found".to_owned());
+            return self.succeed(&arguments);
+        }
         if !self.history().is_empty() {
             let words = ["release", "repair", "r", "-n", &self.namespace, "--yes"];
             self.succeed(&words.map(str::to_owned));
+        }
+        if self.action == Action::Rollback {
+            return self.succeed(&self.arguments(self.action));
         }
         let mut arguments = self.arguments(self.action);
         "upgrade".clone_into(&mut arguments[1]);
@@ -131,6 +200,9 @@ impl<'p> Trial<'p> {
     /// nothing is under way.
     pub fn unfinished(&self) -> Option<String> {
         let history = self.history();
+        if self.action == Action::Uninstall {
+            return (!history.is_empty()).then(|| format!("{}: {history:?}", self.namespace));
+        }
         let count =
             |wanted: &str| history.iter().filter(|revision| revision.status == wanted).count();
         let ended = count("deployed") + count("superseded") + count("failed");

@@ -1,5 +1,5 @@
-//! Killed before and after every write of an installation and of an upgrade, then run again with
-//! the documented recovery: the same end state each time. `hack/proof kill-install`.
+//! Killed before and after every write of an installation, an upgrade, a rollback and an
+//! uninstallation, without and with hooks, then run again with the documented recovery: the same end state each time. `hack/proof kill-install`.
 
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use live::objects::{Objects, differences, read};
-use live::trial::{Action, Trial, kubeconfig_through};
+use live::trial::{Action, Kind, Trial, kubeconfig_through};
 use plane::support::or_skip;
 use plane::{FaultProxy, Match, Plane, PlaneOptions};
 
@@ -33,15 +33,18 @@ async fn every_write() {
     let Some(bed) = Bed::open().await else { return };
     let began = Instant::now();
     let mut points = 0;
-    for action in [Action::Install, Action::Upgrade] {
-        let wanted = bed.reference(action);
+    for (kind, action) in [Kind::Plain, Kind::Hooks].into_iter().flat_map(|kind| {
+        let all = [Action::Install, Action::Upgrade, Action::Rollback, Action::Uninstall];
+        all.map(|action| (kind, action))
+    }) {
+        let wanted = bed.reference(kind, action);
         for moment in [Moment::Before, Moment::After] {
             let mut place = 0;
-            while bed.ends_the_same(&wanted, action, moment, place).await {
+            while bed.ends_the_same(&wanted, kind, action, moment, place).await {
                 place += 1;
             }
             points += place;
-            println!("{}: killed {moment:?} each of {place} writes", action.name());
+            println!("{kind:?}, {}: killed {moment:?} each of {place} writes", action.name());
             assert!(place > 8, "the {} has more writes than objects", action.name());
         }
     }
@@ -54,10 +57,15 @@ async fn every_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_at_the_boundaries_of_the_steps() {
     let Some(bed) = Bed::open().await else { return };
-    for (action, moment) in [(Action::Install, Moment::After), (Action::Upgrade, Moment::Before)] {
-        let wanted = bed.reference(action);
+    for (kind, action, moment) in [
+        (Kind::Plain, Action::Install, Moment::After),
+        (Kind::Plain, Action::Upgrade, Moment::Before),
+        (Kind::Hooks, Action::Rollback, Moment::After),
+        (Kind::Hooks, Action::Uninstall, Moment::Before),
+    ] {
+        let wanted = bed.reference(kind, action);
         for place in SAMPLE {
-            let killed = bed.ends_the_same(&wanted, action, moment, place).await;
+            let killed = bed.ends_the_same(&wanted, kind, action, moment, place).await;
             assert!(killed, "no write {place}");
         }
     }
@@ -76,27 +84,29 @@ impl Bed {
     async fn ends_the_same(
         &self,
         wanted: &Objects,
+        kind: Kind,
         action: Action,
         moment: Moment,
         place: usize,
     ) -> bool {
         let what = action.name();
-        let namespace = format!("k-{what}-{moment:?}-{place}").to_lowercase();
-        let trial = Trial::prepare(&self.plane, action, &namespace);
+        let namespace = format!("k-{kind:?}-{what}-{moment:?}-{place}").to_lowercase();
+        let trial = Trial::prepare_with(&self.plane, action, &namespace, kind);
         let Some(killed_at) = self.kill(&trial, moment, place).await else { return false };
         trial.recover();
         let faults = differences(wanted, &self.state(&trial));
         assert!(
             faults.is_empty(),
-            "killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
+            "{kind:?}: killed {moment:?} write {place} of the {what} ({killed_at}):\n{}",
             faults.join("\n")
         );
         true
     }
 
     /// The end state without a kill.
-    fn reference(&self, action: Action) -> Objects {
-        let trial = Trial::prepare(&self.plane, action, &format!("reference-{}", action.name()));
+    fn reference(&self, kind: Kind, action: Action) -> Objects {
+        let namespace = format!("reference-{kind:?}-{}", action.name()).to_lowercase();
+        let trial = Trial::prepare_with(&self.plane, action, &namespace, kind);
         trial.succeed(&trial.arguments(action));
         self.state(&trial)
     }

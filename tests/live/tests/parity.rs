@@ -1,57 +1,17 @@
 //! Real Helm on one server and ichor on its copy: the same objects, records, exit status and
 //! messages; and each goes on with what the other made.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "test code: a panic is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "what was compared is told to whoever reads the output")]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use live::objects::{differences, read};
-use live::{Program, Side, chart, charts, summary};
+use live::pair::{both, sides};
+use live::{Program, Side, chart, charts};
 use plane::support::or_skip;
-use plane::{Plane, PlaneOptions};
-
-async fn sides() -> Option<(Side, Side)> {
-    or_skip(plane::find_peer("helm"))?;
-    let (left, right) =
-        tokio::join!(Plane::start(PlaneOptions::default()), Plane::start(PlaneOptions::default()));
-    let helm = Side { plane: or_skip(left)?, program: Program::Helm };
-    let ichor = Side { plane: or_skip(right)?, program: Program::Ichor };
-    Some((helm, ichor))
-}
-
-/// Runs a command on both sides and compares what they say.
-fn both(helm: &Side, ichor: &Side, arguments: &[&str], faults: &mut Vec<String>) {
-    let (wanted, got) = std::thread::scope(|scope| {
-        let helm = scope.spawn(|| helm.run(arguments));
-        let ichor = scope.spawn(|| ichor.run(arguments));
-        (helm.join().expect("Helm ran"), ichor.join().expect("ichor ran"))
-    });
-    let (wanted, got_text) = (summary(&wanted), summary(&got));
-    if wanted != got_text {
-        faults.push(format!(
-            "{}:\n--- Helm\n{wanted}--- ichor\n{got_text}{}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&got.stderr)
-        ));
-    }
-}
 
 fn same_objects(helm: &Side, ichor: &Side, when: &str, faults: &mut Vec<String>) {
-    // Controllers need a moment to follow.
-    let began = Instant::now();
-    let (count, found) = loop {
-        let (left, right) = (read(&helm.plane).unwrap(), read(&ichor.plane).unwrap());
-        let found = differences(&left, &right);
-        if found.is_empty() || began.elapsed() > Duration::from_secs(10) {
-            break (left.len(), found);
-        }
-    };
-    faults.extend(found.into_iter().map(|difference| format!("{when}: {difference}")));
+    let count = live::pair::same_objects(helm, ichor, when, faults);
     println!("{when}: {count} objects on each side");
 }
 

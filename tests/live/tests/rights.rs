@@ -187,6 +187,23 @@ async fn exactly_the_rights_of_the_plan() {
     }
 }
 
+/// Hooks are created, watched, read, shown and deleted with the rights of the plan.
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_with_the_rights_of_the_plan() {
+    let Some(bed) = Bed::start().await else { return };
+    let chart = chart("hooks").to_string_lossy().into_owned();
+    for (action, step) in [("install", "step=1"), ("upgrade", "step=2"), ("upgrade", "step=3")] {
+        let arguments = ["plan", action, "r", &chart, "-n", NAMESPACE, "--set", step];
+        let roles = bed.roles(&arguments);
+        bed.grant(&roles);
+        bed.comes_to(&(Some(0), BTreeSet::new()), &arguments, "all rights");
+        let done = bed.worker(&arguments[1..]);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.code, Some(0), "{action}: {told}");
+        assert!(!told.contains("WARNING") && told.contains("is simulated"), "{action}: {told}");
+    }
+}
+
 /// The namespace comes with the roles: nothing is granted in other namespaces, and no right to
 /// create any.
 #[tokio::test(flavor = "multi_thread")]

@@ -32,12 +32,19 @@ pub struct PlaneOptions {
     pub images: BTreeMap<String, PathBuf>,
     /// Further flags for the API server.
     pub api_server_flags: Vec<String>,
+    /// The peer that etcd is: `etcd`, or another version of it.
+    pub etcd: String,
 }
 
 impl Default for PlaneOptions {
     /// Five nodes that run no Talos.
     fn default() -> Self {
-        Self { nodes: NodeSpec::several(5), images: BTreeMap::new(), api_server_flags: Vec::new() }
+        Self {
+            nodes: NodeSpec::several(5),
+            images: BTreeMap::new(),
+            api_server_flags: Vec::new(),
+            etcd: "etcd".to_owned(),
+        }
     }
 }
 
@@ -111,7 +118,7 @@ impl Plane {
     /// log when one does not come up.
     pub async fn start(options: PlaneOptions) -> Result<Self> {
         let began = Instant::now();
-        let programs = Programs::find()?;
+        let programs = Programs::find(&options.etcd)?;
         let folder = Folder::create()?;
         let pki = Pki::create(&folder.path().join("pki"))?;
         let identities = Identities::create(&pki)?;
@@ -127,7 +134,7 @@ impl Plane {
     /// As [`Plane::start`], and when the state was saved by other versions.
     pub async fn restore(state: &SavedState, options: PlaneOptions) -> Result<Self> {
         let began = Instant::now();
-        let programs = Programs::find()?;
+        let programs = Programs::find(&options.etcd)?;
         state.check(&programs)?;
         let folder = Folder::create()?;
         copy_folder(&state.folder.join("etcd"), &folder.path().join("etcd"))?;
@@ -236,6 +243,11 @@ impl Plane {
     /// Address of the API server.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Address of etcd.
+    pub fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
     /// The plane's temporary folder.

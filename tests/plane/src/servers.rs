@@ -38,10 +38,10 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    pub(crate) fn find() -> Result<Self> {
+    pub(crate) fn find(etcd: &str) -> Result<Self> {
         let api_server = peers::find("kube-apiserver")?;
         Ok(Self {
-            etcd: peers::find("etcd")?.path,
+            etcd: peers::find(etcd)?.path,
             controller_manager: peers::find("kube-controller-manager")?.path,
             scheduler: peers::find("kube-scheduler")?.path,
             kubernetes_version: api_server.version,

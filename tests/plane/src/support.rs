@@ -280,7 +280,7 @@ where
 {
     let folder = states_folder()?;
     std::fs::create_dir_all(&folder).map_err(Error::file("cannot make the folder", &folder))?;
-    let version = servers::Programs::find()?.kubernetes_version;
+    let version = servers::Programs::find("etcd")?.kubernetes_version;
     let place = folder.join(format!("{name}-{version}-{key}"));
     if let Ok(state) = SavedState::open(&place) {
         return Ok(state);

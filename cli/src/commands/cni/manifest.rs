@@ -56,6 +56,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     arguments.plan.check_files()?;
+    arguments.consent.timeout()?;
     let work = arguments.plan.work(context)?;
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;
@@ -73,7 +74,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         return Err(no("there is nothing to take over", "see `ichor cni status`"));
     }
     if !arguments.rights {
-        check_consent(plan, &arguments.consent, context)?;
+        // No plan is shown here that a consent without a digest could be about.
+        check_consent(plan, &arguments.consent, true, context)?;
     }
     // The Job gets the very values of this plan; recovering them would take more rights.
     let values = work.values().or(prepared.recovered.as_ref());

@@ -77,7 +77,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
 
 fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, CommandError> {
     let mut consent = arguments.consent;
-    let named = consent.accept_cilium_diff.as_deref().filter(|given| !given.is_empty());
+    consent.timeout()?;
+    let named = consent.digest();
     if let (Some(digest), Some(named)) = (arguments.digest.as_deref(), named)
         && digest != named
     {
@@ -89,13 +90,13 @@ fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, Co
     // The digest is the consent to everything that the plan told, whichever flag names it.
     let digest = arguments.digest.or_else(|| named.map(str::to_owned));
     if digest.is_some() {
-        consent.accept_cilium_diff.get_or_insert_default();
+        consent.accept();
     }
     let mut plan = arguments.plan;
     plan.kube_prism = kube_prism(context.environment);
     let work = plan.work(context)?;
-    let (result, _) = plan.carry_out(&work, &consent, digest, context)?;
-    result.as_ref().map(account).map_err(run_error)
+    let (result, heard) = plan.carry_out(&work, &consent, digest, context)?;
+    result.as_ref().map(account).map_err(|error| run_error(error, &heard))
 }
 
 /// Whether KubePrism answers on this node, when this is a pod of the cluster: the Job's has the

@@ -61,7 +61,14 @@ pub(crate) struct PlanFlags {
 #[command(next_help_heading = "Consent")]
 pub(crate) struct ConsentFlags {
     /// Accept what the gate found: the digest of the plan that was shown
-    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(
+        long,
+        value_name = "DIGEST",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = SHOWN,
+        value_parser = consent_digest
+    )]
     pub(crate) accept_cilium_diff: Option<String>,
     /// Accept changes of owned keys on the running data plane
     #[arg(long)]
@@ -77,11 +84,43 @@ impl ConsentFlags {
         &self.timeout
     }
 
+    /// How long the rollout may take.
+    ///
+    /// # Errors
+    /// It is no time, or none that anything could be waited for.
     pub(crate) fn timeout(&self) -> Result<Duration, CommandError> {
         let parsed = helm_rs::render::time::Duration::parse(&self.timeout)
             .map_err(|error| CommandError::new(format_args!("--timeout: {error}")))?;
-        Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
+        match u64::try_from(parsed.0) {
+            Ok(nanoseconds @ 1..) => Ok(Duration::from_nanos(nanoseconds)),
+            _ => Err(CommandError::new(format_args!(
+                "--timeout: {} is no time to wait for a rollout: everything would be written, and \
+                 then fail",
+                self.timeout
+            ))),
+        }
     }
+
+    /// The digest that was consented to; none when the consent names none.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        self.accept_cilium_diff.as_deref().filter(|given| *given != SHOWN)
+    }
+
+    /// Consents to a plan by name.
+    pub(crate) fn accept(&mut self) {
+        self.accept_cilium_diff.get_or_insert_with(|| SHOWN.to_owned());
+    }
+}
+
+/// The consent without a digest: to the plan that was just shown.
+const SHOWN: &str = "shown";
+
+/// A digest after the equals sign. None there is a variable that is not set, and no consent.
+fn consent_digest(given: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Err("there is no digest after the equals sign".to_owned());
+    }
+    Ok(given.to_owned())
 }
 
 /// What plans are made with.
@@ -372,8 +411,8 @@ pub(crate) fn no(message: impl std::fmt::Display, hint: impl Into<String>) -> Co
     error
 }
 
-/// A takeover's error as the command's.
-pub(crate) fn run_error(error: &RunError) -> CommandError {
+/// A takeover's error as the command's. `heard` tells what a rollout waited for last.
+pub(crate) fn run_error(error: &RunError, heard: &Heard) -> CommandError {
     let told = server_error(error);
     if error.is_refusal() {
         let mut result = CommandError::new(error_chain(error));
@@ -381,7 +420,10 @@ pub(crate) fn run_error(error: &RunError) -> CommandError {
         return result.hint("nothing was written; see `ichor cni plan`");
     }
     // Where the server is the reason, that comes first.
-    let first = told.hint.map_or_else(String::new, |hint| format!("{hint}; then "));
+    let mut first = told.hint.map_or_else(String::new, |hint| format!("{hint}; then "));
+    if matches!(error, RunError::Wait(_)) {
+        first.insert_str(0, &heard.not_ready());
+    }
     CommandError::new(error_chain(error))
         .hint(format!("{first}run it again to go on where it stopped; see `ichor cni status`"))
 }

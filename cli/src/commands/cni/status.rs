@@ -98,6 +98,11 @@ fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
     for next in &status.next {
         line("next", next.clone());
     }
+    if status.state == State::Done
+        && plan.as_ref().is_ok_and(|plan| !plan.is_refused() && !plan.gate_is_empty())
+    {
+        line("changed since", DRIFT.to_owned());
+    }
     match plan {
         Ok(plan) => {
             for refusal in &plan.refusals {
@@ -160,6 +165,11 @@ fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
     }
     lines.concat()
 }
+
+/// What to do about objects that are not as ichor's record has them.
+const DRIFT: &str = "what runs is not what ichor's record renders (`ichor cni plan` shows each leaf); \
+    to write it again as it should be: ichor release upgrade cilium cilium-VERSION.tgz -n \
+    ichor-system --reset-then-reuse-values (docs/takeover.md, \"Changing values afterwards\")";
 
 /// What real Helm sees.
 fn helm(line: &mut impl FnMut(&str, String), status: &Status) {

@@ -13,8 +13,8 @@ use helm_rs::error_chain;
 use helm_rs::release::input::{Storage, StoredRecord};
 use helm_rs::release::{ExportTarget, Exported, Summary, export, redact};
 
-use super::reading::{Failure, Reading, named_revision};
-use super::source::{Ask, SourceFlags, warn_of_twins};
+use super::reading::{Failure, Reading, named_revision, warn_of_twins};
+use super::source::{Ask, SourceFlags};
 use super::time;
 use crate::commands::Context;
 use crate::error::CommandError;

@@ -2,6 +2,7 @@
 
 mod chart;
 mod diff;
+mod everything;
 mod export;
 mod get;
 mod history;
@@ -10,18 +11,25 @@ mod install;
 mod list;
 #[cfg(feature = "network")]
 mod live;
+mod metadata;
 #[cfg(feature = "network")]
 mod plan;
 mod reading;
 #[cfg(feature = "network")]
 mod repair;
+#[cfg(feature = "network")]
+mod rollback;
 mod selector;
 mod show;
 mod source;
 mod status;
 mod stored;
 mod table;
+#[cfg(feature = "network")]
+mod test;
 mod time;
+#[cfg(feature = "network")]
+mod uninstall;
 #[cfg(feature = "network")]
 mod upgrade;
 mod values;
@@ -41,6 +49,7 @@ Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - 
   one Secret or ConfigMap or a list of them, as YAML or JSON (kubectl get -o yaml|json)
   NDJSON, a folder, a tar archive or backup tree, each also gzipped
   a bare release string, with one or two layers of base64
+  an etcd snapshot or a copy of etcd's database (etcdctl snapshot save, talosctl etcd snapshot)
 Other objects are passed over and counted.";
 
 /// As [`INPUTS`], for commands that print what may be secret.
@@ -70,6 +79,9 @@ pub(crate) enum Command {
     /// Print the state of a release, as `helm status`
     #[command(after_help = with_inputs!(@hiding))]
     Status(status::Arguments),
+    /// Print parts of a release's record, with Helm's words for them
+    #[command(subcommand, arg_required_else_help = true)]
+    Get(Get),
     /// Print a release's values, as `helm get values`
     #[command(after_help = with_inputs!(@hiding))]
     Values(values::Arguments),
@@ -88,6 +100,16 @@ pub(crate) enum Command {
     /// Upgrade a release on the cluster, as `helm upgrade`
     #[cfg(feature = "network")]
     Upgrade(Box<upgrade::Arguments>),
+    /// Roll a release back to an earlier revision, as `helm rollback`
+    #[cfg(feature = "network")]
+    Rollback(Box<rollback::Arguments>),
+    /// Uninstall releases, as `helm uninstall`
+    #[cfg(feature = "network")]
+    #[command(visible_aliases = ["del", "delete", "un"])]
+    Uninstall(Box<uninstall::Arguments>),
+    /// Run a release's tests, as `helm test`
+    #[cfg(feature = "network")]
+    Test(Box<test::Arguments>),
     /// Tell what an installation or upgrade would do, without writing
     #[cfg(feature = "network")]
     #[command(subcommand, arg_required_else_help = true)]
@@ -112,11 +134,46 @@ pub(crate) enum Command {
     Export(export::Arguments),
 }
 
+/// `helm get`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Get {
+    /// Print all of it, as `helm get all`
+    #[command(after_help = with_inputs!(@hiding))]
+    All(get::OneRecord),
+    /// Print the hooks, as `helm get hooks`
+    #[command(after_help = with_inputs!(@hiding))]
+    Hooks(get::OneRecord),
+    /// Print the manifest, as `helm get manifest`
+    #[command(after_help = with_inputs!(@hiding))]
+    Manifest(get::OneRecord),
+    /// Print what the chart says of itself, as `helm get metadata`
+    #[command(after_help = INPUTS)]
+    Metadata(metadata::Arguments),
+    /// Print the notes, as `helm get notes`
+    #[command(after_help = with_inputs!(@hiding))]
+    Notes(get::OneRecord),
+    /// Print the values, as `helm get values`
+    #[command(after_help = with_inputs!(@hiding))]
+    Values(values::Arguments),
+}
+
+fn get(command: &Get, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    match command {
+        Get::All(arguments) => everything::run(arguments, context),
+        Get::Hooks(arguments) => get::run(get::Part::Hooks, arguments, context),
+        Get::Manifest(arguments) => get::run(get::Part::Manifest, arguments, context),
+        Get::Metadata(arguments) => metadata::run(arguments, context),
+        Get::Notes(arguments) => get::run(get::Part::Notes, arguments, context),
+        Get::Values(arguments) => values::run(arguments, context),
+    }
+}
+
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
         Command::List(arguments) => list::run(&arguments, context),
         Command::History(arguments) => history::run(&arguments, context),
         Command::Status(arguments) => status::run(&arguments, context),
+        Command::Get(command) => get(&command, context),
         Command::Values(arguments) => values::run(&arguments, context),
         Command::Manifest(arguments) => get::run(get::Part::Manifest, &arguments, context),
         Command::Hooks(arguments) => get::run(get::Part::Hooks, &arguments, context),
@@ -124,6 +181,12 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Install(arguments) => install::run(*arguments, context),
         #[cfg(feature = "network")]
         Command::Upgrade(arguments) => upgrade::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Rollback(arguments) => rollback::run(&arguments, context),
+        #[cfg(feature = "network")]
+        Command::Uninstall(arguments) => uninstall::run(&arguments, context),
+        #[cfg(feature = "network")]
+        Command::Test(arguments) => test::run(&arguments, context),
         #[cfg(feature = "network")]
         Command::Plan(command) => plan::run(command, context),
         #[cfg(feature = "network")]

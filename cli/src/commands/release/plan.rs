@@ -5,7 +5,6 @@ use goyaml::{Map, Value};
 use helm_rs::action::install::InstallOptions;
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, PlannedObject, plan};
 use helm_rs::action::rights::{Right, manifest};
-use helm_rs::action::upgrade::UpgradeOptions;
 
 use super::table::table;
 use super::upgrade::{UpgradeFlags, installs};
@@ -95,11 +94,10 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
                 Some(replace) => {
                     installation(&arguments.release, replace, &arguments.write, context)?
                 }
-                None => PlanOptions::Upgrade(UpgradeOptions {
-                    release: arguments.write.options(&arguments.release, context.environment)?,
-                    values: arguments.modes.mode(),
-                    max_history: arguments.modes.max_history(context),
-                }),
+                None => PlanOptions::Upgrade(arguments.modes.options(
+                    arguments.write.options(&arguments.release, context.environment)?,
+                    context,
+                )),
             };
             let (release, chart) = (arguments.release.clone(), arguments.chart.clone());
             make(&options, &release, &chart, arguments.rights, &mut arguments.write, context)
@@ -215,9 +213,15 @@ fn text(plan: &Plan) -> String {
         }
     }
     if !plan.hooks.is_empty() {
-        text.push_str("\nHooks, which ichor does not run yet (--no-hooks leaves them out):\n");
+        text.push_str("\nHooks that run (--no-hooks leaves them out):\n");
         for hook in &plan.hooks {
             text.push_str(&format!("  {hook}\n"));
+        }
+    }
+    if !plan.hook_faults.is_empty() {
+        text.push_str("\nHooks that cannot be made:\n");
+        for fault in &plan.hook_faults {
+            text.push_str(&format!("  {}\n", fault.replace('\n', " ")));
         }
     }
     if !plan.missing.is_empty() {
@@ -273,6 +277,7 @@ fn value(plan: &Plan) -> Value {
         ("possible", Value::Bool(plan.is_possible())),
         ("objects", Value::Seq(plan.objects.iter().map(object).collect())),
         ("hooks", texts(&plan.hooks)),
+        ("hookFaults", texts(&plan.hook_faults)),
         ("rights", rights(&plan.rights)),
         ("missingRights", rights(&plan.missing)),
     ])

@@ -1,10 +1,13 @@
 //! What was made of an input's records, what could not be, and what may be hidden by that.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::Summary;
-use helm_rs::release::input::{Fault, FaultKind, Hidden, StoredRecord};
+use helm_rs::release::input::{EtcdError, Fault, FaultKind, Hidden, StoredRecord};
 
+use crate::commands::Context;
 use crate::error::CommandError;
 
 /// The error about a record whose object says another revision than the release in it, or in
@@ -28,6 +31,8 @@ pub(super) struct Failure {
     namespace: String,
     /// Not one object, but a part of the input: what is missing there is not known.
     is_input: bool,
+    /// The file as a whole is not as it was written, whatever that hides.
+    is_changed: bool,
     /// File, object and what is wrong.
     pub(super) text: String,
 }
@@ -41,13 +46,15 @@ impl Failure {
                 fault.source,
                 FaultKind::Object(_) | FaultKind::Misplaced { .. } | FaultKind::Outside
             ),
+            is_changed: matches!(&fault.source, FaultKind::Etcd(error) if matches!(**error, EtcdError::Damage(_))),
             text: error_chain(fault),
         }
     }
 
     pub(super) fn of_record(head: Head, error: &str) -> Self {
         let Head { hides, namespace, place } = head;
-        Self { hides, namespace, is_input: false, text: format!("{place}: {error}") }
+        let text = format!("{place}: {error}");
+        Self { hides, namespace, is_input: false, is_changed: false, text }
     }
 
     /// Whether a release's revision that fits may have been lost by this.
@@ -108,7 +115,8 @@ impl<T> Reading<T> {
 
     /// An error when anything could not be read that may be a record.
     pub(super) fn check_whole(&self) -> Result<(), CommandError> {
-        unread(self.failures.iter().filter(|failure| failure.hides.is_any_record()).count())
+        let counts = |failure: &&Failure| failure.is_changed || failure.hides.is_any_record();
+        unread(self.failures.iter().filter(counts).count())
     }
 
     /// An error when a revision is there and cannot be read.
@@ -174,6 +182,25 @@ fn unread(parts: usize) -> Result<(), CommandError> {
         1 => Err(CommandError::new("a part of the input could not be read")),
         parts => {
             Err(CommandError::new(format_args!("{parts} parts of the input could not be read")))
+        }
+    }
+}
+
+/// Says when two records of one revision are not the same: two clusters, or two times.
+pub(super) fn warn_of_twins<'a>(
+    records: impl Iterator<Item = (&'a Summary, &'a str)>,
+    context: &mut Context<'_>,
+) {
+    let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for (summary, namespace) in records {
+        let key = (namespace, summary.name.as_str(), summary.revision);
+        let differs = known.insert(key, summary).is_some_and(|other| other != summary);
+        if differs && told.insert(key) {
+            context.ui.warning(format!(
+                "warning: the input has two records of {namespace}/{} revision {}, and they differ",
+                summary.name, summary.revision
+            ));
         }
     }
 }

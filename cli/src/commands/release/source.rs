@@ -1,6 +1,6 @@
 //! Where the records of a command come from, and which one it means.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::input::{
-    Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan,
+    Fault, FaultKind, Input, InputLimits, Scan, Storage, StoredRecord, scan_with,
 };
 use helm_rs::release::storage::record_key;
 use helm_rs::release::verify::{Audited, Code, Finding, Question, audit, no_record, undecodable};
@@ -18,9 +18,10 @@ use helm_rs::release::{CodecLimits, Record, Summary, redact};
 #[cfg(feature = "network")]
 use super::live::LiveInput;
 use super::reading::{
-    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ,
+    Failure, Head, Reading, contradiction, invalid_name, named_revision, two_differ, warn_of_twins,
 };
 use crate::commands::Context;
+use crate::commands::etcd::EtcdFlags;
 use crate::error::CommandError;
 
 #[cfg(not(feature = "network"))]
@@ -50,6 +51,8 @@ pub(crate) struct SourceFlags {
     /// Bytes that one object's text may have
     #[arg(long, value_name = "BYTES", default_value_t = InputLimits::default().object)]
     max_object_size: usize,
+    #[command(flatten)]
+    etcd: EtcdFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
     /// What was said already: a command that reads twice says it once.
@@ -126,6 +129,7 @@ impl SourceFlags {
     /// The files that were named, or what a server answers.
     fn open(&self, ask: &Ask<'_>, context: &Context<'_>) -> Result<Opened, CommandError> {
         if self.from.is_empty() {
+            self.etcd.check_unused()?;
             return self.ask_server(ask, context);
         }
         let input = |path: &String| match path.as_str() {
@@ -191,6 +195,7 @@ impl SourceFlags {
             driver: self.driver,
             max_record_size: self.max_record_size,
             max_object_size: self.max_object_size,
+            etcd: self.etcd.clone(),
             cluster: ClusterFlags::default(),
             told: Mutex::default(),
         }
@@ -233,7 +238,7 @@ impl SourceFlags {
         let limits = InputLimits { object: self.max_object_size, ..InputLimits::default() };
         let mut opened = self.open(ask, context)?;
         let (here, elsewhere) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let found = scan(opened.take(), &limits, None, |record| {
+        let found = scan_with(opened.take(), &limits, &self.etcd.options()?, None, |record| {
             if self.driver.is_some_and(|driver| !driver.has(record.storage)) {
                 return None;
             }
@@ -536,25 +541,6 @@ impl SourceFlags {
             return Err(not_found());
         }
         Ok(reading)
-    }
-}
-
-/// Says when two records of one revision are not the same: two clusters, or two times.
-pub(super) fn warn_of_twins<'a>(
-    records: impl Iterator<Item = (&'a Summary, &'a str)>,
-    context: &mut Context<'_>,
-) {
-    let mut known: BTreeMap<(&str, &str, i64), &Summary> = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    for (summary, namespace) in records {
-        let key = (namespace, summary.name.as_str(), summary.revision);
-        let differs = known.insert(key, summary).is_some_and(|other| other != summary);
-        if differs && told.insert(key) {
-            context.ui.warning(format!(
-                "warning: the input has two records of {namespace}/{} revision {}, and they differ",
-                summary.name, summary.revision
-            ));
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use goyaml::Limits;
-use helm_rs::release::{FieldError, Record, redact};
+use helm_rs::release::{FieldError, Record, Summary, redact};
 
 use super::{get, time};
 use crate::commands::Context;
@@ -78,6 +78,8 @@ pub(super) struct Shown {
     pub(super) description: bool,
     /// Credentials, as they are.
     pub(super) secrets: bool,
+    /// The chart's name and versions.
+    pub(super) metadata: bool,
     /// Not the notes.
     pub(super) hide_notes: bool,
     /// Hooks and manifest, whatever the description says.
@@ -86,6 +88,15 @@ pub(super) struct Shown {
 
 /// A record's state for people.
 pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError> {
+    table_with(record, shown, "")
+}
+
+/// [`table`], with more of it before hooks and manifest.
+pub(super) fn table_with(
+    record: &Record,
+    shown: Shown,
+    values: &str,
+) -> Result<String, FieldError> {
     let info = record.info()?;
     let mut out = format!("NAME: {}\n", record.name()?);
     // Writing to a String cannot fail.
@@ -95,6 +106,15 @@ pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError>
     let _ = writeln!(out, "NAMESPACE: {}", record.namespace()?);
     let _ = writeln!(out, "STATUS: {}", info.status_text);
     let _ = writeln!(out, "REVISION: {}", record.revision()?);
+    if shown.metadata {
+        let about = Summary::from_json(&record.to_json())
+            .map_err(|source| FieldError { field: "chart", source })?;
+        let _ = writeln!(
+            out,
+            "CHART: {}\nVERSION: {}\nAPP_VERSION: {}",
+            about.chart, about.chart_version, about.app_version
+        );
+    }
     if shown.description {
         let _ = writeln!(out, "DESCRIPTION: {}", info.description);
     }
@@ -120,6 +140,7 @@ pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError>
             );
         }
     }
+    out.push_str(values);
     if shown.debug || info.description.eq_ignore_ascii_case("dry run complete") {
         let edit = |text: &str| {
             if shown.secrets { text.to_owned() } else { redact::manifest(text) }

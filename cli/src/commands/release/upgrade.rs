@@ -1,8 +1,8 @@
 //! `ichor release upgrade`, as `cmd/helm/upgrade.go`.
 
 use clap::Args;
-use helm_rs::action::ActionError;
 use helm_rs::action::upgrade::{UpgradeOptions, ValuesMode, upgrade};
+use helm_rs::action::{ActionError, ReleaseOptions};
 use helm_rs::gotext::quote;
 use helm_rs::name::validate_release_name;
 use helm_rs::release::Status;
@@ -64,10 +64,16 @@ pub(super) struct UpgradeFlags {
     /// Revisions that are kept; 0 for all [default: 10, or HELM_MAX_HISTORY]
     #[arg(long, value_name = "COUNT")]
     history_max: Option<i64>,
+    /// Delete what was created when the upgrade fails
+    #[arg(long)]
+    cleanup_on_fail: bool,
+    /// Delete the pods of what changed
+    #[arg(long, hide = true)]
+    recreate_pods: bool,
 }
 
 impl UpgradeFlags {
-    pub(super) fn mode(&self) -> ValuesMode {
+    fn mode(&self) -> ValuesMode {
         if self.reset_values {
             ValuesMode::Reset
         } else if self.reuse_values {
@@ -79,12 +85,35 @@ impl UpgradeFlags {
         }
     }
 
-    pub(super) fn max_history(&self, context: &Context<'_>) -> usize {
-        let configured =
-            || context.environment.text("HELM_MAX_HISTORY").and_then(|text| text.parse().ok());
-        let count = self.history_max.or_else(configured).unwrap_or(10);
-        usize::try_from(count).unwrap_or_default()
+    /// The library's options.
+    pub(super) fn options(
+        &self,
+        release: ReleaseOptions,
+        context: &mut Context<'_>,
+    ) -> UpgradeOptions {
+        if self.recreate_pods {
+            context.ui.warning(
+                "Flag --recreate-pods has been deprecated, functionality will no longer be updated. \
+                 Consult the documentation for other methods to recreate pods",
+            );
+        }
+        UpgradeOptions {
+            release: ReleaseOptions {
+                cleanup_on_fail: self.cleanup_on_fail,
+                recreate_pods: self.recreate_pods,
+                ..release
+            },
+            values: self.mode(),
+            max_history: max_history(self.history_max, context),
+        }
     }
+}
+
+/// How many revisions are kept.
+pub(super) fn max_history(given: Option<i64>, context: &Context<'_>) -> usize {
+    let configured =
+        || context.environment.text("HELM_MAX_HISTORY").and_then(|text| text.parse().ok());
+    usize::try_from(given.or_else(configured).unwrap_or(10)).unwrap_or_default()
 }
 
 pub(crate) fn run(
@@ -104,11 +133,8 @@ pub(crate) fn run(
     }
     let engine = arguments.write.render.engine();
     let values = std::mem::take(&mut arguments.write.values).merge(context.environment)?;
-    let options = UpgradeOptions {
-        release: arguments.write.options(&name, context.environment)?,
-        values: arguments.modes.mode(),
-        max_history: arguments.modes.max_history(context),
-    };
+    let options =
+        arguments.modes.options(arguments.write.options(&name, context.environment)?, context);
     let chart = arguments.write.chart(&arguments.chart, false, context)?;
     let mut host = arguments.write.render.host(context.environment)?;
     let mut warnings = Vec::new();

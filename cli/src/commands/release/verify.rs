@@ -16,7 +16,7 @@ use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
-use crate::output::{Output, write_structured};
+use crate::output::{Output, printable, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -267,19 +267,6 @@ fn table(findings: &[Finding], renders: &[Render], count: usize) -> String {
         1 => format!("{count} {records}, 1 finding\n"),
         found => format!("{count} {records}, {found} findings\n"),
     });
-    out
-}
-
-/// Broken records are what this is about: what they hold must not reach a terminal as commands.
-fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
     out
 }
 

@@ -76,6 +76,15 @@ impl Hidden {
         if found.is_empty() { Self::Any } else { Self::Releases(found) }
     }
 
+    /// What either may have been.
+    pub(super) fn add(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Releases(found), Self::Releases(more)) => found.extend(more),
+            (_, Self::Any) => *self = Self::Any,
+            (Self::Any, _) => {}
+        }
+    }
+
     /// Whether it may have been a record at all.
     pub fn is_any_record(&self) -> bool {
         !matches!(self, Self::Releases(found) if found.is_empty())

@@ -1,4 +1,5 @@
-//! Records out of whatever people have: dumps of `kubectl get`, backups, bare release strings.
+//! Records out of whatever people have: dumps of `kubectl get`, backups, bare release strings,
+//! etcd's own files.
 //!
 //! ```text
 //! path ─ walk ─► stream ─ sniff, unpack ─► text ─ split ─► one object ─► StoredRecord
@@ -14,6 +15,7 @@
 //! YAML by what an object or a list must still say (`kubectl` sorts keys: a list's `kind` stands
 //! behind its items, a Secret's behind its data).
 
+mod etcd;
 mod hidden;
 mod object;
 mod parts;
@@ -24,10 +26,11 @@ mod split_json;
 mod split_yaml;
 mod walk;
 
+pub use etcd::{EtcdError, EtcdOptions};
 pub use hidden::Hidden;
 pub use object::{ObjectError, Storage, StoredRecord};
 pub use protobuf::ProtobufError;
-pub use scan::{Fault, FaultKind, Scan, scan};
+pub use scan::{Fault, FaultKind, Scan, scan, scan_with};
 pub use walk::Input;
 
 /// Bounds on what inputs may cost.

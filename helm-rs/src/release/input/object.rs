@@ -45,7 +45,7 @@ impl Storage {
     }
 
     /// What an object of this kind is.
-    fn of_kind(kind: &str) -> Option<Self> {
+    pub(super) fn of_kind(kind: &str) -> Option<Self> {
         match kind {
             "Secret" => Some(Self::Secret),
             "ConfigMap" => Some(Self::ConfigMap),

@@ -7,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::etcd::{EtcdError, EtcdOptions};
 use super::object::{self, ObjectError, StoredRecord};
 use super::walk::{self, Input};
 use super::{Chunk, Hidden, InputLimits, Piece};
@@ -68,6 +69,15 @@ pub enum FaultKind {
     /// The object does not read.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// A part of an etcd file does not read.
+    #[error(transparent)]
+    Etcd(Box<EtcdError>),
+}
+
+impl From<EtcdError> for FaultKind {
+    fn from(error: EtcdError) -> Self {
+        Self::Etcd(Box::new(error))
+    }
 }
 
 impl Fault {
@@ -146,12 +156,23 @@ impl Batch {
     }
 }
 
-/// Reads inputs and does `work` on every record, on `threads` threads (all cores when `None`).
-/// At most two objects per thread are in memory, or batches of small ones, besides what `work`
-/// keeps.
+/// As [`scan_with`], with etcd files as they are.
 pub fn scan<T: Send>(
     inputs: Vec<Input>,
     limits: &InputLimits,
+    threads: Option<NonZero<usize>>,
+    work: impl Fn(StoredRecord) -> Option<T> + Sync,
+) -> Scan<T> {
+    scan_with(inputs, limits, &EtcdOptions::default(), threads, work)
+}
+
+/// Reads inputs and does `work` on every record, on `threads` threads (all cores when `None`).
+/// At most two objects per thread are in memory, or batches of small ones, besides what `work`
+/// keeps.
+pub fn scan_with<T: Send>(
+    inputs: Vec<Input>,
+    limits: &InputLimits,
+    etcd: &EtcdOptions,
     threads: Option<NonZero<usize>>,
     work: impl Fn(StoredRecord) -> Option<T> + Sync,
 ) -> Scan<T> {
@@ -197,7 +218,7 @@ pub fn scan<T: Send>(
         let mut number = 0;
         let mut batch = Batch::default();
         for (input_number, input) in inputs.into_iter().enumerate() {
-            walk::read(input, limits, &mut |piece| {
+            walk::read(input, limits, etcd, &mut |piece| {
                 number += 1;
                 let index = (input_number, number);
                 match piece {

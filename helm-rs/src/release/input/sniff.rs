@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use bstr::ByteSlice;
 use flate2::bufread::MultiGzDecoder;
 
+use super::etcd::{self, EtcdError, EtcdOptions};
 use super::scan::FaultKind;
 use super::{
     Chunk, End, Fault, Form, InputLimits, Piece, object, protobuf, split_json, split_yaml,
@@ -23,6 +24,7 @@ pub(super) fn split(
     place: &str,
     reader: &mut dyn Read,
     limits: &InputLimits,
+    options: &EtcdOptions,
     nesting: usize,
     sink: &mut Sink<'_>,
 ) -> bool {
@@ -33,12 +35,18 @@ pub(super) fn split(
     if head.starts_with(&[0x1f, 0x8b]) && nesting < MAX_NESTING {
         let compressed = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(reader));
         let mut plain = MultiGzDecoder::new(compressed).take(limits.stream);
-        return split(place, &mut plain, limits, nesting + 1, sink);
+        return split(place, &mut plain, limits, options, nesting + 1, sink);
     }
     let is_tar = head.get(TAR_MAGIC).is_some_and(|magic| magic == b"ustar") || is_old_tar(&head);
     let mut reader = BufReader::with_capacity(1 << 18, Cursor::new(head.clone()).chain(reader));
     if is_tar {
-        return archive(place, &mut reader, limits, nesting, sink);
+        return archive(place, &mut reader, limits, options, nesting, sink);
+    }
+    if etcd::is_head(&head) {
+        return etcd::split_stream(place, &mut reader, limits, options, sink);
+    }
+    if options.at_revision.is_some() && !head.is_empty() {
+        return sink(Piece::Fault(Fault::new(place, EtcdError::NoRevisions.into())));
     }
     if let Some(kind) = unreadable(&head) {
         return sink(Piece::Fault(Fault::new(place, kind)));
@@ -124,6 +132,7 @@ fn archive(
     place: &str,
     reader: &mut dyn BufRead,
     limits: &InputLimits,
+    options: &EtcdOptions,
     nesting: usize,
     sink: &mut Sink<'_>,
 ) -> bool {
@@ -145,7 +154,8 @@ fn archive(
             continue;
         }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if !split(&format!("{place}:{name}"), &mut entry, limits, nesting + 1, sink) {
+        let place = format!("{place}:{name}");
+        if !split(&place, &mut entry, limits, options, nesting + 1, sink) {
             return false;
         }
     }

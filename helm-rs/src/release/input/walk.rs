@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use etcd_snapshot::FileSource;
+
+use super::etcd::{self, EtcdOptions};
 use super::sniff::{self, Sink};
 use super::{Fault, InputLimits, Piece};
 
@@ -26,19 +29,31 @@ impl Input {
 }
 
 /// Splits an input into objects. `false` when the sink has enough.
-pub(super) fn read(input: Input, limits: &InputLimits, sink: &mut Sink<'_>) -> bool {
+pub(super) fn read(
+    input: Input,
+    limits: &InputLimits,
+    etcd: &EtcdOptions,
+    sink: &mut Sink<'_>,
+) -> bool {
     match input {
         Input::Stream(name, mut stream) => {
-            sniff::split(&name, &mut Read::take(&mut stream, limits.stream), limits, 0, sink)
+            let mut stream = Read::take(&mut stream, limits.stream);
+            sniff::split(&name, &mut stream, limits, etcd, 0, sink)
         }
         Input::Path(path) => {
             let mut left = limits.files;
-            walk(&path, limits, &mut left, sink)
+            walk(&path, limits, etcd, &mut left, sink)
         }
     }
 }
 
-fn walk(path: &Path, limits: &InputLimits, left: &mut usize, sink: &mut Sink<'_>) -> bool {
+fn walk(
+    path: &Path,
+    limits: &InputLimits,
+    etcd: &EtcdOptions,
+    left: &mut usize,
+    sink: &mut Sink<'_>,
+) -> bool {
     let place = path.display().to_string();
     // A folder is walked with a list, not by recursion: its depth is whatever it is.
     let mut pending = vec![path.to_owned()];
@@ -61,8 +76,8 @@ fn walk(path: &Path, limits: &InputLimits, left: &mut usize, sink: &mut Sink<'_>
                 }
                 Err(source) => sink(Piece::Fault(Fault::io(&place, source))),
             },
-            Ok(_) => match File::open(&path) {
-                Ok(file) => sniff::split(&place, &mut file.take(limits.stream), limits, 0, sink),
+            Ok(about) => match File::open(&path) {
+                Ok(file) => read_file(&place, file, about.is_file(), limits, etcd, sink),
                 Err(source) => sink(Piece::Fault(Fault::io(&place, source))),
             },
         };
@@ -71,6 +86,27 @@ fn walk(path: &Path, limits: &InputLimits, left: &mut usize, sink: &mut Sink<'_>
         }
     }
     true
+}
+
+/// Reads a file: an etcd file at places, which a pipe has not, all others as a stream.
+fn read_file(
+    place: &str,
+    file: File,
+    is_seekable: bool,
+    limits: &InputLimits,
+    options: &EtcdOptions,
+    sink: &mut Sink<'_>,
+) -> bool {
+    if is_seekable {
+        match file.try_clone().and_then(FileSource::new) {
+            Ok(source) if etcd_snapshot::is_snapshot(&source) => {
+                return etcd::split(place, Box::new(source), limits, options, sink);
+            }
+            Ok(_) => {}
+            Err(source) => return sink(Piece::Fault(Fault::io(place, source))),
+        }
+    }
+    sniff::split(place, &mut file.take(limits.stream), limits, options, 0, sink)
 }
 
 /// What is in a folder, ordered by name. Links to folders are left out: they may lead back.

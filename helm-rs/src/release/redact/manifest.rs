@@ -100,9 +100,58 @@ pub fn object(value: &mut Value) {
     }
 }
 
+/// The annotation in which `kubectl apply` keeps the object that it was given.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Hides credentials in what `kubectl apply` wrote down of an object, in the same way. Says whether
+/// there were any.
+fn hide_last_applied(object: &mut Map, depth: usize) -> bool {
+    let annotations = object.get_mut("metadata").and_then(Value::as_map_mut);
+    let annotations =
+        annotations.and_then(|metadata| metadata.get_mut("annotations")?.as_map_mut());
+    let Some(applied) = annotations.and_then(|annotations| annotations.get_mut(LAST_APPLIED))
+    else {
+        return false;
+    };
+    let text = applied.as_str().map(ToOwned::to_owned).unwrap_or_default();
+    let limits = Limits { max_nodes: MAX_VALUES, ..Limits::default() };
+    let parsed = goyaml::json::from_json_exact(text.trim(), &limits);
+    let Ok(mut inner @ Value::Map(_)) = parsed else {
+        *applied = Value::from(HIDDEN);
+        return true;
+    };
+    let found = depth >= MAX_EMBEDDED || hide_object(&mut inner, false, depth + 1);
+    if found {
+        let shown = goyaml::json::to_json(&inner).ok().filter(|_| depth < MAX_EMBEDDED);
+        *applied = shown.map_or_else(|| Value::from(HIDDEN), Value::from);
+    }
+    found
+}
+
+/// Hides the release in a `ConfigMap` that is a record, which a Secret's would be as well.
+fn hide_record(object: &mut Map) -> bool {
+    let name = object.get("metadata").and_then(Value::as_map).and_then(|it| it.get("name"));
+    let is_record =
+        name.and_then(Value::as_str).is_some_and(|name| name.starts_with(b"sh.helm.release.v1."));
+    let data = object.get_mut("data").and_then(Value::as_map_mut);
+    match data.and_then(|data| data.get_mut("release")) {
+        Some(release) if is_record => {
+            *release = Value::from(HIDDEN);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Hides credentials in an object or a list of objects. Says whether there were any.
 fn hide_object(value: &mut Value, is_secret: bool, depth: usize) -> bool {
     let Some(object) = value.as_map_mut() else { return hide_leaves(value, depth) };
+    let is_hidden = hide_record(object) | hide_last_applied(object, depth);
+    hide_kinds(value, is_secret, depth) | is_hidden
+}
+
+fn hide_kinds(value: &mut Value, is_secret: bool, depth: usize) -> bool {
+    let Some(object) = value.as_map_mut() else { return false };
     let kind: String =
         object.get("kind").and_then(Value::as_str).map(ToString::to_string).unwrap_or_default();
     let kind = kind.to_ascii_lowercase();

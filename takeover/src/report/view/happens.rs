@@ -3,12 +3,22 @@
 use super::{count, safe};
 use crate::plan::{Outcome, Plan};
 
+/// `1.20` of `1.20.0`.
+fn minor(version: &str) -> &str {
+    version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+}
+
 /// What happens when the plan is carried out.
 pub(super) fn happens(plan: &Plan) -> Vec<String> {
     let figures = plan.figures();
     let mut lines = Vec::new();
     let (from, chart) = (safe(&plan.found.version), safe(&plan.chart.version));
-    lines.push(match plan.outcome {
+    // What is refused would have been one of the two.
+    let outcome = match plan.outcome {
+        Outcome::Refused if !from.is_empty() && minor(&from) != minor(&chart) => Outcome::Upgrade,
+        outcome => outcome,
+    };
+    lines.push(match outcome {
         Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
         Outcome::Upgrade => {
             format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
@@ -28,7 +38,7 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         // Nothing of this is written: a takeover is done, and somebody changed what it left.
         lines.push(format!(
             "what is there is not what the chart renders, and is left as it is: {}, {}, {} \
-             (`ichor cni status` says what to do)",
+             (docs/takeover.md, \"Changing values afterwards\", says how it is put right)",
             count(figures.differences, "leaf differs", "leaves differ"),
             count(figures.creations, "object is missing", "objects are missing"),
             count(figures.ownership, "ownership leaf differs", "ownership leaves differ"),

@@ -189,8 +189,9 @@ pub(super) async fn read(
         names.sort();
         names.dedup();
     }
+    let former = former(stored.as_ref());
     for resource in [secrets(), config_maps()] {
-        releases(cluster, &resource, &names, &mut facts).await?;
+        releases(cluster, &resource, &names, &former, &mut facts).await?;
     }
     let own = own_records(cluster).await?;
     let retired = || backups.iter().flat_map(Backup::verified).filter(|r| is_own(&r.namespace));
@@ -467,11 +468,26 @@ fn owned_as(former: &Value) -> Value {
     serde_json::json!({ "metadata": former })
 }
 
-/// The newest revision of each release, by labels alone, as `helm list` reads them.
+/// The release before the takeover: by namespace and name, with the records that were taken over.
+/// Where there was none, the one that a plain `helm install` would make.
+fn former(stored: Option<&StoredPlan>) -> Former {
+    let mut former = Former::from([((NAMESPACE.to_owned(), RELEASE.to_owned()), BTreeSet::new())]);
+    for record in stored.iter().flat_map(|stored| &stored.plan.records) {
+        let place = (record.about.namespace.clone(), record.release.clone());
+        former.entry(place).or_default().insert(record.about.to_string());
+    }
+    former
+}
+
+type Former = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// The newest revision of each release, by labels alone, as `helm list` reads them; and records of
+/// the release before that are none of those that were taken over.
 async fn releases(
     cluster: &dyn Cluster,
     resource: &Resource,
     names: &[String],
+    former: &Former,
     facts: &mut Facts,
 ) -> Result<(), StatusError> {
     let query = ListQuery {
@@ -499,6 +515,10 @@ async fn releases(
             status: label("status"),
         };
         let place = (namespace, release.name.clone());
+        let title = format!("{} {}/{}", release.kind, place.0, text(object, "/metadata/name"));
+        if former.get(&place).is_some_and(|known| !known.contains(&title)) {
+            facts.again.push(title);
+        }
         if newest.get(&place).is_none_or(|other| other.revision < release.revision) {
             newest.insert(place, release);
         }

@@ -199,15 +199,25 @@ fn lost_records(status: &mut Status, facts: &Facts) {
 
 /// Other objects under the names of foreign records.
 fn foreign_names(status: &mut Status, facts: &Facts) {
-    let others = in_state(facts, RecordState::Another);
-    if !others.is_empty() {
-        status.problems.push(format!(
-            "{} record(s) of the release before are there again and are not those that were taken \
-             over, so that another tool is at work: {}",
-            others.len(),
-            some(&others)
+    let mut others = in_state(facts, RecordState::Another);
+    others.extend(facts.again.iter().cloned());
+    if others.is_empty() {
+        return;
+    }
+    status.problems.push(format!(
+        "{} record(s) of the release before are there again and are not those that were taken \
+         over, so that another tool installed or upgraded Cilium since: {}",
+        others.len(),
+        some(&others)
+    ));
+    status.next.push("stop that tool, which works on what is ichor's".to_owned());
+    for record in others.iter().take(NAMED) {
+        let (kind, place) = record.split_once(' ').unwrap_or_default();
+        let (namespace, name) = place.split_once('/').unwrap_or_default();
+        let kind = kind.to_lowercase();
+        status.next.push(format!(
+            "then remove its record (objects stay): kubectl -n {namespace} delete {kind} {name}"
         ));
-        status.next.push("ichor cni plan".to_owned());
     }
 }
 

@@ -85,6 +85,9 @@ pub struct Facts {
     /// The newest revision of each release of that name, as `helm list --all-namespaces --all`
     /// shows it.
     pub releases: Vec<Release>,
+    /// Records of the release before that are there and are none of those that were taken over:
+    /// another tool made them since.
+    pub again: Vec<String>,
     /// What somebody else has to do when the takeover is done, and which is not looked at.
     pub left: Vec<String>,
     /// What is there and cannot be read, in whole sentences.

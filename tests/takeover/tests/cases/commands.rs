@@ -150,6 +150,20 @@ async fn commands_from_plan_to_restore() {
     let (code, text) = run(&["adopt", "--cilium-only", "--yes", "--accept-cilium-diff", digest]);
     assert!(code == 1 && text.contains("takes its digest after an equals sign"), "{text}");
     assert!(text.contains(&format!("hint: {flag}")), "{text}");
+    // A variable that is not set is no consent, and no time to wait is none.
+    let (code, text) = run(&["adopt", "--cilium-only", "--yes", "--accept-cilium-diff="]);
+    assert!(code == 1 && text.contains("no digest after the equals sign"), "{text}");
+    for time in ["0", "-5s", "abc"] {
+        let timeout = format!("--timeout={time}");
+        for command in [
+            &["adopt", "--cilium-only", "--yes", flag][..],
+            &["cni", "run", "--takeover", flag],
+            &["cni", "manifest", "--image", "example.org/ichor:1", flag],
+        ] {
+            let (code, text) = run(&[command, &[&timeout]].concat());
+            assert!(code == 1 && text.contains("--timeout: "), "{command:?}: {text}");
+        }
+    }
     // Without a terminal nobody can be asked.
     let (code, text) = run(&["adopt", "--cilium-only", flag]);
     assert!(code == 2 && text.contains("give --yes as well"), "{text}");
@@ -217,6 +231,62 @@ fn values_are_changed_afterwards(bed: &Bed, config: &Path) {
             || text.contains("Nothing was left to do: Cilium is ichor's, revision 2");
         assert!(is_told && !text.contains("Taken over"), "{text}");
     }
+}
+
+/// A pipeline that knows nothing of the takeover goes on: what it made is told everywhere, named,
+/// and in the way of plans and of a restore until it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_tool_after_the_takeover() {
+    let Some(bed) = Bed::with_cilium("1.20.0", "01").await else { return };
+    let config = bed.plane.kubeconfig();
+    let run = |arguments: &[&str]| ichor(&config, arguments);
+    let chart = plane::cilium::chart("1.20.0").expect("the chart").display().to_string();
+    let values = values_path("01");
+    let helm = ["upgrade", "--install", "cilium", &chart, "-n", "kube-system", "-f", &values];
+    // Revisions 2 and 3 are what is taken over, so that another's first has a name of its own.
+    for _ in 0..2 {
+        bed.helm(&[&helm[..], &["--history-max", "1"]].concat());
+    }
+    let (code, text) = run(&["adopt", "--cilium-only", "--yes"]);
+    assert_eq!(code, 0, "{text}");
+    bed.helm(&helm);
+    let record = "Secret kube-system/sh.helm.release.v1.cilium.v1";
+    for arguments in [
+        &["cni", "plan"][..],
+        &["adopt", "--cilium-only", "--plan"],
+        &["adopt", "--cilium-only", "--yes"],
+        &["cni", "run", "--takeover"],
+        &["cni", "manifest", "--image", "example.org/ichor:1"],
+    ] {
+        let (code, text) = run(arguments);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(code, 2, "{arguments:?}: {text}");
+        assert!(text.contains("another tool installed or upgraded it since"), "{text}");
+        assert!(text.contains(record), "{arguments:?}: {text}");
+    }
+    let (code, text) = run(&["cni", "status"]);
+    println!("{text}");
+    assert!(code == 2 && text.contains("taken over, but something is missing"), "{text}");
+    let removal = "kubectl -n kube-system delete secret sh.helm.release.v1.cilium.v1";
+    assert!(text.contains(removal), "{text}");
+    let (code, text) = run(&["cni", "restore", "--yes"]);
+    assert!(code == 2 && text.contains(record), "{text}");
+    bed.kubectl(&["-n", "kube-system", "delete", "secret", "sh.helm.release.v1.cilium.v1"]);
+    let (code, text) = run(&["cni", "status"]);
+    assert_eq!(code, 0, "{text}");
+    // What somebody changed by hand is told, with the way back, which works.
+    let patch = r#"{"data":{"debug":"changed"}}"#;
+    bed.kubectl(&["-n", "kube-system", "patch", "cm", "cilium-config", "-p", patch]);
+    let (code, text) = run(&["cni", "status"]);
+    assert!(code == 0 && text.contains("changed since: what runs is not what"), "{text}");
+    let again = ["cilium", &chart, "-n", "ichor-system", "--reset-then-reuse-values"];
+    let (code, text) = run(&[&["release", "upgrade"][..], &again].concat());
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = run(&["cni", "status"]);
+    assert!(code == 0 && !text.contains("changed since"), "{text}");
+    let (code, text) = run(&["cni", "restore", "--yes"]);
+    assert!(code == 0 && text.contains("Restored: 2 record(s) are back"), "{text}");
+    bed.plane.stop();
 }
 
 /// What was recovered is saved, and the file is as good as the search; reports are whole, and where

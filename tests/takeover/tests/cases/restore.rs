@@ -221,7 +221,7 @@ async fn restore_refuses_where_a_record_stands() {
     let [refusal] = plan.refusals.as_slice() else { panic!("{:?}", plan.refusals) };
     println!("{refusal}");
     for part in [
-        "Secret kube-system/sh.helm.release.v1.cilium.v1 is there and is another one",
+        "Secret kube-system/sh.helm.release.v1.cilium.v1 is there and is none of the backup's",
         "helm -n kube-system history cilium",
         "kubectl -n kube-system delete secret sh.helm.release.v1.cilium.v1",
     ] {

@@ -192,19 +192,16 @@ async fn status_of_a_restore() {
         let found = look(&stage).await;
         assert_eq!(found.state, State::RestoreBegun, "{part}: {found:?}");
         assert!(found.next[0].starts_with("ichor cni restore"), "{:?}", found.next);
-        // Nor is it taken for a release that can be taken over.
+        // Nor is it taken for a release that can be taken over, or for what is ichor's already.
         stage.fresh();
         let plan = rehearsal.plan(&stage).await.plan;
-        if part == OWN {
-            assert!(plan.is_refused(), "{:?}", plan.refusals);
-        }
-        if plan.is_refused() {
-            let told = plan.refusals.iter().any(|refusal| {
-                refusal.reason == "Restore" && refusal.message.contains("ichor cni restore --yes")
-            });
-            assert!(told, "{part}: {:?}", plan.refusals);
-        }
-        assert_ne!(plan.outcome, Outcome::TakeOver, "{part}");
+        assert_eq!(plan.outcome, Outcome::Refused, "{part}");
+        let told = plan.refusals.iter().any(|refusal| {
+            refusal.reason == "Restore" && refusal.message.contains("ichor cni restore --yes")
+        });
+        assert!(told, "{part}: {:?}", plan.refusals);
+        let error = rehearsal.take_over(&stage, "next", None).await.unwrap_err();
+        assert!(error.is_refusal(), "{part}: {}", helm_rs::error_chain(&error));
     }
     let stage = restore.stage();
     restore.run(&stage, "whole").await.unwrap();

@@ -48,6 +48,9 @@ async fn terminal_asks_before_it_begins() {
         let (shown, asked) = (text.find("Digest").unwrap(), text.find("[y/N]").unwrap());
         assert!(shown < asked, "the plan comes first");
     }
+    // Nobody looks at a plan between its last line and its first write.
+    let (code, text) = typed(&bed, &[&consent[..], &["--yes"]].concat(), "").unwrap();
+    assert!(code == 2 && text.contains("nobody saw this plan"), "{code} {text}");
     assert_eq!(bed.versions().await, versions);
     let (code, text) = typed(&bed, &consent, "y\n").unwrap();
     assert!(code == 0 && text.contains("Verified:"), "{code} {text}");

@@ -1,5 +1,6 @@
 //! What `ichor release install` and `upgrade` share: flags, the session, the result.
 
+mod post_renderer;
 mod session;
 
 use clap::Args;
@@ -9,7 +10,8 @@ use helm_rs::chart::Chart;
 use helm_rs::error_chain;
 use helm_rs::release::Record;
 
-use super::status::{Shown, table};
+use super::everything::values;
+use super::status::{Shown, table_with};
 use crate::commands::Context;
 use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
@@ -20,6 +22,7 @@ use crate::error::CommandError;
 use crate::flags;
 use crate::output::Output;
 
+use post_renderer::PostRendererFlags;
 pub(crate) use session::{Heard, Host, run};
 
 /// Flags of installations and upgrades.
@@ -43,6 +46,15 @@ pub(super) struct WriteFlags {
     /// Do not run hooks
     #[arg(long)]
     no_hooks: bool,
+    /// Undo what was done when it fails: uninstall, or roll back; waits as --wait
+    #[arg(long)]
+    atomic: bool,
+    /// Replace objects instead of patching them
+    #[arg(long)]
+    force: bool,
+    /// Delete objects of other releases too, where Helm does
+    #[arg(long)]
+    helm_compat: bool,
     /// Create the release's namespace if it is missing
     #[arg(long)]
     pub(super) create_namespace: bool,
@@ -85,6 +97,8 @@ pub(super) struct WriteFlags {
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
+    post_renderer: PostRendererFlags,
+    #[command(flatten)]
     refused: Refused,
 }
 
@@ -92,44 +106,22 @@ pub(super) struct WriteFlags {
 #[derive(Debug, Args)]
 struct Refused {
     #[arg(long, hide = true)]
-    force: bool,
-    #[arg(long, hide = true)]
-    atomic: bool,
-    #[arg(long, hide = true)]
-    cleanup_on_fail: bool,
-    #[arg(long, hide = true)]
-    recreate_pods: bool,
-    #[arg(long, hide = true)]
     dependency_update: bool,
-    #[arg(long, hide = true)]
-    post_renderer: Option<String>,
-    #[arg(long, hide = true)]
-    post_renderer_args: Vec<String>,
 }
 
 impl WriteFlags {
     /// Refuses what this program cannot do, before anything is read.
     pub(super) fn check(&self, environment: &Environment) -> Result<(), CommandError> {
-        let refused = [
-            ("--force", self.refused.force),
-            ("--atomic", self.refused.atomic),
-            ("--cleanup-on-fail", self.refused.cleanup_on_fail),
-            ("--recreate-pods", self.refused.recreate_pods),
-            ("--dependency-update", self.refused.dependency_update),
-            (
-                "--post-renderer",
-                self.refused.post_renderer.is_some() || !self.refused.post_renderer_args.is_empty(),
-            ),
-        ];
         // Helm reads these before anything that has a heading in its errors.
         flags::duration("timeout", &self.timeout)?;
         flags::string_map("-l, --labels", &self.labels)?;
+        self.post_renderer.find(environment)?;
         record_kind(environment)?;
-        match refused.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(CommandError::new(format_args!("{flag} is not supported yet"))
-                .hint("nothing was done; leave the flag out")),
-            None => Ok(()),
+        if self.refused.dependency_update {
+            return Err(CommandError::new("--dependency-update is not supported yet")
+                .hint("nothing was done; leave the flag out"));
         }
+        Ok(())
     }
 
     /// Loads the chart and looks whether it can be installed. Values are read before.
@@ -175,6 +167,11 @@ impl WriteFlags {
             no_hooks: self.no_hooks,
             skip_schema_validation: self.skip_schema_validation,
             subchart_notes: self.render_subchart_notes,
+            atomic: self.atomic,
+            force: self.force,
+            post_renderer: self.post_renderer.find(environment)?,
+            helm_compat: self.helm_compat,
+            ..ReleaseOptions::default()
         })
     }
 
@@ -192,7 +189,9 @@ impl WriteFlags {
                     debug: context.global.debug,
                     ..Shown::default()
                 };
-                table(record, shown).map_err(|error| CommandError::new(error_chain(&error)))?
+                let values = if shown.debug { values(record, true, true)? } else { String::new() };
+                table_with(record, shown, &values)
+                    .map_err(|error| CommandError::new(error_chain(&error)))?
             }
             Output::Json => format!("{}\n", record.to_json()),
             Output::Yaml => {
@@ -220,8 +219,14 @@ pub(super) fn action_error(
     };
     let error_with = CommandError::from_bytes([prefix.as_bytes(), &text].concat());
     match error {
-        ActionError::Hooks { .. } => error_with
-            .hint("nothing was recorded; with --no-hooks the release is made without them"),
+        ActionError::LeftPending { status, .. } => error_with.hint(format!(
+            "the record says {status}, as it does after Helm: roll back again, or run: ichor release \
+             repair {release}"
+        )),
+        ActionError::NotDeleted { errors, .. } => error_with.hint(format!(
+            "nothing of the record was deleted, so that this can be tried again:\n  {}",
+            errors.join("\n  ")
+        )),
         ActionError::Pending => error_with.hint(format!(
             "if nothing is at work any more, see how far it got: ichor release repair {release}"
         )),
@@ -238,16 +243,7 @@ pub(super) fn action_error(
             error_chain(&**record)
         )),
         ActionError::Wait(WaitError::Deadline) if !heard.waiting.is_empty() => {
-            let objects: Vec<String> = heard
-                .waiting
-                .iter()
-                .map(|object| {
-                    let lines = [format!("{}: {}", object.object, object.reason)];
-                    let lines: Vec<_> = lines.iter().chain(&object.details).cloned().collect();
-                    format!("\n  {}", lines.join("\n    "))
-                })
-                .collect();
-            error_with.hint(format!("not ready when time was up:{}", objects.concat()))
+            error_with.hint(heard.not_ready().trim_end())
         }
         _ => error_with,
     }

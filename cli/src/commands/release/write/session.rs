@@ -25,6 +25,23 @@ pub(crate) struct Heard {
     pub(crate) cancelled: bool,
 }
 
+impl Heard {
+    /// What was not ready when time was up, an object a line; empty when nothing was waited for.
+    pub(crate) fn not_ready(&self) -> String {
+        if self.waiting.is_empty() {
+            return String::new();
+        }
+        let mut text = "not ready when time was up:\n".to_owned();
+        for object in &self.waiting {
+            text.push_str(&format!("  {}: {}\n", object.object, object.reason));
+            for detail in &object.details {
+                text.push_str(&format!("    {detail}\n"));
+            }
+        }
+        text
+    }
+}
+
 /// Tells the user what is going on, as it happens.
 struct Teller<'a> {
     ui: Mutex<&'a mut Ui>,
@@ -40,6 +57,10 @@ impl Observer for Teller<'_> {
         } else {
             ui.debug(line);
         }
+    }
+
+    fn output(&self, log: &[u8]) {
+        self.ui.lock().unwrap_or_else(PoisonError::into_inner).log(log);
     }
 
     fn waiting(&self, objects: &[Waiting]) {
