@@ -8,8 +8,12 @@
 //! A rehearsal is no other code: `prepare`, `take_over` and `restore` run over the cluster in
 //! memory, whose every call is recorded.
 
+mod lasting;
 mod stage;
 mod take;
+mod timeline;
 
+pub use lasting::{is_own_record, lasting};
 pub use stage::{Stage, StageError};
 pub use take::{Taken, take};
+pub use timeline::{RunCalls, Timeline, summary};
