@@ -112,7 +112,7 @@ enum Place {
         runtime: Option<Runtime>,
         cluster: Arc<dyn Cluster>,
     },
-    Stage(Box<Stage>),
+    Stage(Arc<Stage>),
 }
 
 impl Host {
@@ -146,7 +146,7 @@ impl Host {
     /// A snapshot's cluster in memory, at the time when it was taken.
     pub(crate) fn stage(stage: Stage) -> Self {
         Self {
-            place: Place::Stage(Box::new(stage)),
+            place: Place::Stage(Arc::new(stage)),
             cancel: Arc::default(),
             warnings: Arc::default(),
             kind: ObjectKind::Secret,
@@ -155,7 +155,7 @@ impl Host {
     }
 
     /// The cluster in memory; none for a live one.
-    pub(crate) fn as_stage(&self) -> Option<&Stage> {
+    pub(crate) fn as_stage(&self) -> Option<&Arc<Stage>> {
         match &self.place {
             #[cfg(feature = "network")]
             Place::Live { .. } => None,

@@ -293,7 +293,7 @@ impl Backup {
 }
 
 /// Whether an object is a backup.
-pub(crate) fn is_backup(object: &Value) -> bool {
+pub fn is_backup(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels");
     labels.and_then(|labels| labels.get(LABEL.0)).and_then(Value::as_str) == Some(LABEL.1)
 }

@@ -74,10 +74,15 @@ impl PlaceFlags {
     }
 
     /// What is said of a rehearsal; none on a live cluster.
-    pub(super) fn rehearsal(&self, host: &Host, pinned: &Pinned) -> Option<RehearsalAbout> {
+    pub(super) fn about(&self, host: &Host) -> Option<RehearsalAbout> {
         let (stage, file) = (host.as_stage()?, self.snapshot.as_ref()?);
+        Some(stage.rehearsal(&file.display().to_string()))
+    }
+
+    /// What is said of a rehearsal with a chart.
+    pub(super) fn with_chart(&self, host: &Host, pinned: &Pinned) -> Option<RehearsalAbout> {
+        let mut about = self.about(host)?;
         let is_pinned = pin(cilium::pinned::LOCK).is_ok_and(|pin| pin.digest == pinned.digest);
-        let mut about = stage.rehearsal(&file.display().to_string());
         if !is_pinned {
             about.notes.push(format!(
                 "not the pinned chart: a rehearsal only ({} {}, {}); ichor takes no cluster over \
@@ -103,6 +108,23 @@ impl PlaceFlags {
         Pinned::load(&pin, &archive.bytes, &Limits::default(), &mut Vec::new())
             .map_err(|error| fail(&error))
     }
+}
+
+/// Takes away what a command does not rehearse.
+pub(super) fn no_rehearsal(command: clap::Command) -> clap::Command {
+    let not_there: &[&str] = match command.get_name() {
+        "run" => &["snapshot", "chart"],
+        "manifest" | "restore" => &["chart"],
+        _ => return command,
+    };
+    command.mut_args(|flag| match flag.get_id().as_str() {
+        id if not_there.contains(&id) => flag.hide(true).value_parser(not_rehearsed),
+        _ => flag,
+    })
+}
+
+fn not_rehearsed(_: &str) -> Result<PathBuf, String> {
+    Err("that is for rehearsals: ichor adopt --cilium-only --snapshot FILE".to_owned())
 }
 
 /// The cluster of a snapshot.
