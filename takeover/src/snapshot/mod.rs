@@ -8,8 +8,12 @@
 //! A rehearsal is no other code: `prepare`, `take_over` and `restore` run over the cluster in
 //! memory, whose every call is recorded.
 
+mod digests;
+pub mod select;
 mod stage;
 mod take;
+#[cfg(test)]
+mod tests;
 
 pub use stage::{Stage, StageError};
-pub use take::{Taken, take};
+pub use take::{TakeError, TakeOptions, Taken, take};

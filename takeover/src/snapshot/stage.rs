@@ -44,6 +44,17 @@ impl Stage {
     pub fn open(input: impl Read, limits: &Limits) -> Result<Self, StageError> {
         let mut objects = Vec::new();
         let (about, end) = read(input, limits, |_| {}, |object| objects.push(object))?;
+        let place = |(index, object)| (format!("line {}", index + 2), object);
+        let objects = objects.into_iter().enumerate().map(place).collect();
+        Self::of(about, end, objects)
+    }
+
+    /// The cluster of objects, each with the place that it was found at. Where
+    /// `about` does not say what was served, it is what Kubernetes 1.36 serves, and the CRDs.
+    ///
+    /// # Errors
+    /// [`StageError`]
+    pub fn of(about: About, end: End, objects: Vec<(String, Value)>) -> Result<Self, StageError> {
         let taken = about.taken.parse::<Timestamp>();
         let taken = taken.map_err(|_| StageError::Time(about.taken.clone()))?;
         let clock = Arc::new(ManualClock::new(taken));
@@ -51,12 +62,11 @@ impl Stage {
             identity: about.subject(),
             version: about.server.clone(),
             controllers: true,
-            served: Some(about.discovery()),
+            served: Some(about.discovery()).filter(|served| !served.resources().is_empty()),
             ..MemoryOptions::default()
         };
         let memory = MemoryCluster::new(Arc::clone(&clock) as Arc<dyn Clock>, options);
-        let place = |(index, object)| (format!("object {}", index + 1), object);
-        memory.load(objects.into_iter().enumerate().map(place).collect())?;
+        memory.load(objects)?;
         let memory = Arc::new(memory);
         let faults = Faults::shared(Arc::clone(&memory) as _, Arc::clone(&clock) as _);
         Ok(Self { about, end, clock, memory, faults: Arc::new(faults) })
@@ -82,6 +92,12 @@ impl Stage {
     /// Every call since the beginning, or the last restart.
     pub fn timeline(&self) -> Vec<CallRecord> {
         self.faults.timeline()
+    }
+
+    /// What a rehearsal on it cannot know, for people: what could not be read, and what is not as
+    /// it was.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.end.unread.iter().chain(&self.end.notes).map(String::as_str)
     }
 
     /// Every object as it is now.
