@@ -27,8 +27,8 @@ use serde_json::Value;
 
 use crate::inventory::InventoryAbout;
 
-pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
+pub(crate) use digest::{is_stand_in_entry, sha256};
 pub use dry_runs::DryRuns;
 pub use helm_rs::release::redact::HIDDEN;
 pub use kube_prism::KubePrism;

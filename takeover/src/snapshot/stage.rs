@@ -47,6 +47,17 @@ impl Stage {
     pub fn open(input: impl Read, limits: &Limits) -> Result<Self, StageError> {
         let mut objects = Vec::new();
         let (about, end) = read(input, limits, |_| {}, |object| objects.push(object))?;
+        let place = |(index, object)| (format!("line {}", index + 2), object);
+        let objects = objects.into_iter().enumerate().map(place).collect();
+        Self::of(about, end, objects)
+    }
+
+    /// The cluster of objects, each with the place that it was found at. Where
+    /// `about` does not say what was served, it is what Kubernetes 1.36 serves, and the CRDs.
+    ///
+    /// # Errors
+    /// [`StageError`]
+    pub fn of(about: About, end: End, objects: Vec<(String, Value)>) -> Result<Self, StageError> {
         let taken = about.taken.parse::<Timestamp>();
         let taken = taken.map_err(|_| StageError::Time(about.taken.clone()))?;
         let clock = Arc::new(ManualClock::new(taken));
@@ -54,12 +65,11 @@ impl Stage {
             identity: about.subject(),
             version: about.server.clone(),
             controllers: true,
-            served: Some(about.discovery()),
+            served: Some(about.discovery()).filter(|served| !served.resources().is_empty()),
             ..MemoryOptions::default()
         };
         let memory = MemoryCluster::new(Arc::clone(&clock) as Arc<dyn Clock>, options);
-        let place = |(index, object)| (format!("object {}", index + 1), object);
-        memory.load(objects.into_iter().enumerate().map(place).collect())?;
+        memory.load(objects)?;
         let memory = Arc::new(memory);
         let faults = Faults::shared(Arc::clone(&memory) as _, Arc::clone(&clock) as _);
         Ok(Self { about, end, clock, memory, faults: Mutex::new(Arc::new(faults)) })
@@ -97,6 +107,12 @@ impl Stage {
         self.faults().timeline()
     }
 
+    /// What a rehearsal on it cannot know, for people: what could not be read, and what is not as
+    /// it was.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.end.unread.iter().chain(&self.end.notes).map(String::as_str)
+    }
+
     /// Every object as it is now.
     pub fn objects(&self) -> Vec<Arc<Value>> {
         self.memory.objects()
@@ -110,9 +126,10 @@ impl Stage {
                 .to_owned(),
         ];
         if self.about.secrets == Secrets::Digests {
-            notes.push("the snapshot holds the data of Secrets as digests".to_owned());
+            notes.push("the snapshot holds the data of Secrets as keyed digests".to_owned());
         }
-        notes.extend(self.end.unread.iter().map(|what| format!("not in the snapshot: {what}")));
+        let unread = self.end.unread.iter().map(|what| format!("not in the snapshot: {what}"));
+        notes.extend(unread.chain(self.end.notes.iter().cloned()));
         RehearsalAbout { snapshot: snapshot.to_owned(), taken: self.about.taken.clone(), notes }
     }
 
@@ -122,12 +139,18 @@ impl Stage {
     /// Those of the output.
     pub fn write<W: Write>(&self, program: &str, out: W) -> io::Result<W> {
         let mut about = self.about.clone();
-        about.taken_by = format!("{program}, a rehearsal: no cluster was ever like this");
+        about.taken_by = format!("{program}, by a rehearsal");
         about.taken = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut writer = Writer::new(out, &about)?;
         for object in self.objects() {
             writer.object(&object)?;
         }
-        writer.finish(self.end.unread.clone())
+        let mut notes = self.end.notes.clone();
+        notes.push(format!(
+            "this is what a rehearsal left of a snapshot of {}: no cluster was touched",
+            self.about.taken
+        ));
+        notes.dedup();
+        writer.finish(self.end.unread.clone(), notes)
     }
 }
