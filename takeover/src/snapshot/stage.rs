@@ -34,7 +34,8 @@ pub struct Stage {
     pub end: End,
     /// The clock.
     pub clock: Arc<ManualClock>,
-    memory: Arc<MemoryCluster>,
+    /// The cluster itself: what is done on it is in no timeline.
+    pub memory: Arc<MemoryCluster>,
     /// Those of the program that runs on it now.
     faults: Mutex<Arc<Faults<'static>>>,
 }
@@ -82,11 +83,6 @@ impl Stage {
     /// The cluster, as programs see it.
     pub fn cluster(&self) -> Arc<dyn Cluster> {
         self.faults()
-    }
-
-    /// The cluster itself: what is done on it is in no timeline.
-    pub fn memory(&self) -> &Arc<MemoryCluster> {
-        &self.memory
     }
 
     /// Fails a call to come.
