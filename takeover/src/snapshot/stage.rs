@@ -126,7 +126,8 @@ impl Stage {
         }
         let unread = self.end.unread.iter().map(|what| format!("not in the snapshot: {what}"));
         notes.extend(unread.chain(self.end.notes.iter().cloned()));
-        RehearsalAbout { snapshot: snapshot.to_owned(), taken: self.about.taken.clone(), notes }
+        let (snapshot, taken) = (snapshot.to_owned(), self.about.taken.clone());
+        RehearsalAbout { snapshot, taken, notes, ..RehearsalAbout::default() }
     }
 
     /// Writes a snapshot of what it is now: one that says that it comes of a rehearsal.

@@ -76,7 +76,11 @@ impl PlaceFlags {
     /// What is said of a rehearsal; none on a live cluster.
     pub(super) fn about(&self, host: &Host) -> Option<RehearsalAbout> {
         let (stage, file) = (host.as_stage()?, self.snapshot.as_ref()?);
-        Some(stage.rehearsal(&file.display().to_string()))
+        let mut about = stage.rehearsal(&file.display().to_string());
+        if let Some(chart) = &self.chart {
+            about.chart = chart.display().to_string();
+        }
+        Some(about)
     }
 
     /// What is said of a rehearsal with a chart.

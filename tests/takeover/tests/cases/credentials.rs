@@ -145,7 +145,7 @@ async fn run(rehearsal: &Rehearsal, stage: &Stage, digest: Option<&str>) -> bool
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_appear_nowhere() {
     let Some(rehearsal) = marked().await else { return };
-    let stage = rehearsal.stage();
+    let mut stage = rehearsal.stage();
     let prepared = rehearsal.plan(&stage).await;
     let plan = &prepared.plan;
     assert!(plan.figures().residue > 0, "the marker is residue");

@@ -251,3 +251,62 @@ async fn rehearsal_a14() {
     let Some(bed) = a6::with_defaults().await else { return };
     agree(bed, None).await;
 }
+
+/// A run that is killed at some call, or of which one fails: what it leaves is told, and the next
+/// run ends where one ends that nothing disturbs.
+#[tokio::test(flavor = "multi_thread")]
+async fn rehearsal_killed_and_failed() {
+    let Some(bed) = Bed::with_cilium("1.20.0", "01").await else { return };
+    let snapshot = snapshot(&bed, Secrets::Digests).await;
+    let folder = bed.plane.folder().to_owned();
+    bed.plane.stop();
+    let nowhere = folder.join("nowhere.kubeconfig");
+    let file = snapshot.to_str().unwrap();
+    let rehearse = |more: &[&str]| {
+        let adopt = ["adopt", "--cilium-only", "--yes", "--snapshot", file];
+        told(&command(&nowhere, &[&adopt[..], more].concat()).output().unwrap())
+    };
+    let directory = folder.join("whole");
+    let (code, said) = rehearse(&["--output-dir", directory.to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}");
+    let (code, again) = rehearse(&["--output-dir", directory.to_str().unwrap()]);
+    assert!(code == 1 && again.contains("this folder is not empty"), "{again}");
+    let timeline: Value =
+        serde_json::from_slice(&fs::read(directory.join("timeline.json")).unwrap()).unwrap();
+    let calls = timeline["runs"][0]["calls"].as_array().unwrap();
+    let writes: Vec<usize> =
+        (0..calls.len()).filter(|at| calls[*at]["mutating"] == true).map(|at| at + 1).collect();
+    let some = [writes[1], writes[3], writes[writes.len() / 2], writes[writes.len() - 2]];
+    for at in some {
+        for (flag, value) in [
+            ("--kill-at", format!("before:{at}")),
+            ("--kill-at", at.to_string()),
+            ("--fail-at", at.to_string()),
+        ] {
+            let after = folder.join(format!("after-{flag}-{value}").replace(':', "-"));
+            let (code, said) = rehearse(&[flag, &value, "--output-dir", after.to_str().unwrap()]);
+            println!("{flag} {value}: {said}");
+            assert_eq!(code, 0, "{flag} {value}: {said}");
+            assert!(said.contains("It ended as a run does that nothing disturbs"), "{said}");
+            let died = said.contains("What it leaves");
+            assert!(flag == "--fail-at" || died && said.contains("state: "), "{said}");
+            let text = fs::read_to_string(after.join("timeline.txt")).unwrap();
+            assert_eq!(text.contains("\nRun 2: done"), died, "{text}");
+        }
+    }
+    let (code, said) = rehearse(&["--kill-at", "100000"]);
+    assert!(code == 1 && said.contains(&format!("the run has {} calls", calls.len())), "{said}");
+
+    // What is left is a snapshot: taken over, its records readable, and a restore of it.
+    let after = directory.join("after.ndjson");
+    let run = |arguments: &[&str]| told(&command(&nowhere, arguments).output().unwrap());
+    let (code, said) = run(&["cni", "status", "--snapshot", after.to_str().unwrap()]);
+    assert!(code == 0 && said.contains("state: taken over"), "{said}");
+    let records = directory.join("records");
+    for from in [&records, &after] {
+        let (code, said) = run(&["release", "list", "-A", "--from", from.to_str().unwrap()]);
+        assert!(code == 0 && said.contains("cilium-1.20.0"), "{said}");
+    }
+    let (code, said) = run(&["cni", "restore", "--yes", "--snapshot", after.to_str().unwrap()]);
+    assert!(code == 0 && said.contains("REHEARSAL") && said.contains("Restored: 1"), "{said}");
+}
