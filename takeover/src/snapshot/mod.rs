@@ -9,11 +9,13 @@
 //! memory, whose every call is recorded.
 
 mod digests;
+mod dump;
 pub mod select;
 mod stage;
 mod take;
 #[cfg(test)]
 mod tests;
 
+pub use dump::Dump;
 pub use stage::{Stage, StageError};
 pub use take::{TakeError, TakeOptions, Taken, take};
