@@ -8,6 +8,7 @@ mod cni;
 mod completions;
 pub(crate) mod etcd;
 mod release;
+mod snapshot;
 
 use std::ffi::OsString;
 
@@ -76,6 +77,9 @@ enum Command {
     /// Look into an etcd snapshot: what a cluster had, without the cluster
     #[command(subcommand, arg_required_else_help = true)]
     Etcd(etcd::Command),
+    /// A cluster in a file: take one, look at it, compare two
+    #[command(subcommand, arg_required_else_help = true)]
+    Snapshot(snapshot::Command),
     /// Bring a running cluster under ichor: its Cilium
     #[cfg(feature = "offline")]
     Adopt(Box<adopt::Arguments>),
@@ -164,6 +168,7 @@ fn dispatch(
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
         Command::Etcd(command) => etcd::run(command, &mut context),
+        Command::Snapshot(command) => snapshot::run(command, &mut context),
         #[cfg(feature = "offline")]
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
         #[cfg(feature = "offline")]

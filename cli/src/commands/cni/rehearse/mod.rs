@@ -188,7 +188,7 @@ fn reference(
         ui: &mut ui,
     };
     let work = work.twin(context.environment)?;
-    let host = arguments.flags.host(&work, &unheard)?;
+    let host = arguments.flags.host(&work, &mut unheard)?;
     let mut attempt = Attempt { unseen: true, ..Attempt::new(true) };
     let ended = adopt(arguments, &work, &mut attempt, &mut unheard);
     let done = ended.is_ok() && attempt.carried_out;
