@@ -292,6 +292,18 @@ impl Backup {
     }
 }
 
+/// Whether an object is a backup.
+pub fn is_backup(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(LABEL.0)).and_then(Value::as_str) == Some(LABEL.1)
+}
+
+/// Whether a backup holds records of ichor's own, which a restore retired.
+pub(crate) fn holds_own(backup: &Value) -> bool {
+    let index = backup.pointer("/metadata/annotations").and_then(|all| all.get(INDEX)?.as_str());
+    index.is_some_and(|index| index.contains(&format!("\"{RECORD_NAMESPACE}\"")))
+}
+
 /// All backups, by name.
 ///
 /// # Errors

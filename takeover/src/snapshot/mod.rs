@@ -10,12 +10,16 @@
 
 mod digests;
 mod dump;
+mod lasting;
 pub mod select;
 mod stage;
 mod take;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 pub use dump::Dump;
+pub use lasting::{is_own_record, lasting};
 pub use stage::{Stage, StageError};
 pub use take::{TakeError, TakeOptions, Taken, take};
+pub use timeline::{RunCalls, Timeline, summary};

@@ -2,7 +2,7 @@
 
 mod diff;
 mod file;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod open;
 mod show;
 #[cfg(feature = "network")]
@@ -13,7 +13,7 @@ use clap::Subcommand;
 use super::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 pub(crate) use open::open;
 
 #[derive(Debug, Subcommand)]

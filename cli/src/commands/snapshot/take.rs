@@ -13,7 +13,7 @@ use helm_rs::render::{Engine, EngineOptions};
 use takeover::snapshot::{TakeError, TakeOptions, Taken, take};
 
 use crate::commands::Context;
-use crate::commands::release::write::Host;
+use crate::session::Host;
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
