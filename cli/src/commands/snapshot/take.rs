@@ -13,11 +13,11 @@ use helm_rs::render::{Engine, EngineOptions};
 use takeover::snapshot::{TakeError, TakeOptions, Taken, take};
 
 use crate::commands::Context;
-use crate::session::Host;
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::file::{Existing, Half};
+use crate::session::Host;
 
 pub(super) const EXAMPLES: &str = "\
 Reads and writes nothing else: the objects of the kinds that charts have, in the namespaces of a
