@@ -8,6 +8,7 @@
 //! ```
 
 mod cache;
+mod changes;
 mod commands;
 #[cfg(feature = "network")]
 mod connection;
@@ -17,6 +18,8 @@ mod exit;
 mod file;
 mod flags;
 mod output;
+#[cfg(feature = "offline")]
+mod session;
 mod ui;
 mod usage;
 

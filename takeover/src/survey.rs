@@ -223,7 +223,7 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// The release that the DaemonSet says it belongs to, and its namespace.
-fn claimed_release(daemon_set: &Value) -> (String, String) {
+pub(crate) fn claimed_release(daemon_set: &Value) -> (String, String) {
     let annotation = |key: &str| {
         let annotations = daemon_set.pointer("/metadata/annotations");
         annotations.and_then(|a| a.get(key)?.as_str()).unwrap_or_default().to_owned()

@@ -1,13 +1,14 @@
 //! The commands: one file each, named as the user types it.
 
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod adopt;
 pub(crate) mod chart;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod cni;
 mod completions;
 pub(crate) mod etcd;
 mod release;
+mod snapshot;
 
 use std::ffi::OsString;
 
@@ -76,11 +77,14 @@ enum Command {
     /// Look into an etcd snapshot: what a cluster had, without the cluster
     #[command(subcommand, arg_required_else_help = true)]
     Etcd(etcd::Command),
+    /// A cluster in a file: take one, look at it, compare two
+    #[command(subcommand, arg_required_else_help = true)]
+    Snapshot(snapshot::Command),
     /// Bring a running cluster under ichor: its Cilium
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     Adopt(Box<adopt::Arguments>),
     /// Look at and take over the running Cilium
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     #[command(subcommand, arg_required_else_help = true)]
     Cni(Box<cni::Command>),
     /// Print a completion script for a shell
@@ -97,7 +101,7 @@ pub(crate) struct Context<'a> {
 /// The definition of the command line.
 pub fn command() -> clap::Command {
     let root = Arguments::command();
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     let root = cni::define(root);
     flags::take_any_value(root)
 }
@@ -164,9 +168,10 @@ fn dispatch(
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
         Command::Etcd(command) => etcd::run(command, &mut context),
-        #[cfg(feature = "network")]
+        Command::Snapshot(command) => snapshot::run(command, &mut context),
+        #[cfg(feature = "offline")]
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
-        #[cfg(feature = "network")]
+        #[cfg(feature = "offline")]
         Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
     }

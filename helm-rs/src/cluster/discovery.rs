@@ -86,6 +86,11 @@ impl Discovery {
         &self.groups
     }
 
+    /// The kinds that subresources answer with, each as `apps/v1/Scale`.
+    pub const fn subresource_kinds(&self) -> &BTreeSet<String> {
+        &self.subresource_kinds
+    }
+
     /// The group versions whose server is down, sorted. Helm warns of them and goes on.
     pub fn failed(&self) -> &[FailedGroup] {
         &self.failed

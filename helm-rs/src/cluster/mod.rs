@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! callers ─► &dyn Cluster ─┬─ live    an API server (feature `network`)
-//!                          ├─ memory  files and objects, no server
+//!                          ├─ memory  files and objects, no server (a cluster in a file: snapshot)
 //!                          └─ faults  any of them, failing or killed at a chosen call
 //! ```
 //!
@@ -22,6 +22,7 @@ pub mod live;
 pub mod memory;
 mod request;
 mod rights;
+pub mod snapshot;
 mod status;
 pub mod wrapper;
 

@@ -29,7 +29,7 @@ use super::{
     WatchQuery, WriteOptions,
 };
 
-pub use load::LoadError;
+pub use load::{LoadError, read_objects};
 
 use state::{Key, State};
 
@@ -68,6 +68,8 @@ pub struct MemoryOptions {
     pub version: ServerVersion,
     /// Whether controllers are simulated: workloads become ready as soon as they are written.
     pub controllers: bool,
+    /// What is served before any CRD is added; none: what Kubernetes 1.36 serves.
+    pub served: Option<Discovery>,
     /// OpenAPI v3 documents by group version, such as `apps/v1`.
     pub openapi: BTreeMap<String, Arc<Value>>,
 }
@@ -89,6 +91,7 @@ impl Default for MemoryOptions {
                 platform: "linux/amd64".to_owned(),
             },
             controllers: false,
+            served: None,
             openapi: BTreeMap::new(),
         }
     }
@@ -97,7 +100,8 @@ impl Default for MemoryOptions {
 impl MemoryCluster {
     /// An empty cluster: no objects, not even namespaces.
     pub fn new(clock: Arc<dyn Clock>, options: MemoryOptions) -> Self {
-        Self { state: Mutex::new(State::new(options.seed)), clock, options }
+        let state = State::new(options.seed, options.served.as_ref());
+        Self { state: Mutex::new(state), clock, options }
     }
 
     /// What is not simulated, for reports.

@@ -70,14 +70,14 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, served: Option<&Discovery>) -> Self {
         Self {
             objects: BTreeMap::new(),
             events: VecDeque::new(),
             version: 0,
             expired: 0,
             random: seed,
-            table: Table::builtin(),
+            table: served.map_or_else(Table::builtin, Table::of),
             discovery: None,
         }
     }

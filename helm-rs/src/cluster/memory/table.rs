@@ -48,6 +48,15 @@ impl Table {
         table
     }
 
+    /// What another server serves.
+    pub(super) fn of(served: &Discovery) -> Self {
+        Self {
+            groups: served.groups().to_vec(),
+            resources: served.resources().iter().map(|one| Resource::clone(one)).collect(),
+            subresource_kinds: served.subresource_kinds().clone(),
+        }
+    }
+
     fn add(&mut self, resource: Resource) {
         let kind = &resource.kind;
         add_version(&mut self.groups, kind);
