@@ -1,6 +1,7 @@
 //! Running an action on a cluster: client, records, signals, what is heard. The cluster is a live
 //! one, or a snapshot's in memory.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helm_rs::action::Session;
@@ -104,6 +105,8 @@ pub(crate) fn run<T>(
 pub(crate) struct Host {
     place: Place,
     cancel: Arc<Cancel>,
+    /// Whether nothing but reading is under way: then a signal ends the program at once.
+    looks: Arc<AtomicBool>,
     /// What the server warned of, since it was told last.
     warnings: Arc<Mutex<Vec<String>>>,
     kind: ObjectKind,
@@ -138,15 +141,15 @@ impl Host {
         let hear = move |text: &str| {
             server.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         };
-        let cancel = Arc::new(Cancel::default());
+        let (cancel, looks) = (Arc::new(Cancel::default()), Arc::new(AtomicBool::default()));
         let cluster = runtime.block_on(async {
             let live = flags.connect(environment, Arc::new(hear)).await?;
-            watch_signals(&cancel)?;
+            watch_signals(&cancel, &looks)?;
             Ok::<_, CommandError>(live)
         })?;
         let namespace = flags.namespace(environment);
         let place = Place::Live { runtime: Some(runtime), cluster };
-        Ok(Self { place, cancel, warnings, kind, namespace })
+        Ok(Self { place, cancel, looks, warnings, kind, namespace })
     }
 
     /// A snapshot's cluster in memory, at the time when it was taken.
@@ -154,6 +157,7 @@ impl Host {
         Self {
             place: Place::Stage(Arc::new(stage)),
             cancel: Arc::default(),
+            looks: Arc::default(),
             warnings: Arc::default(),
             kind: ObjectKind::Secret,
             namespace: String::new(),
@@ -167,6 +171,19 @@ impl Host {
             Place::Live { .. } => None,
             Place::Stage(stage) => Some(stage),
         }
+    }
+
+    /// [`Self::run`] for what only reads: the first signal ends the program.
+    pub(crate) fn look<T>(
+        &self,
+        context: &mut Context<'_>,
+        engine: &Engine,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<(T, Heard), CommandError> {
+        self.looks.store(true, Ordering::Relaxed);
+        let result = self.run(context, engine, action);
+        self.looks.store(false, Ordering::Relaxed);
+        result
     }
 
     /// Hands out a session. Returns what the action returns and what it told.
@@ -242,21 +259,25 @@ impl Drop for Place {
     }
 }
 
-/// The first SIGINT or SIGTERM asks for the end, the second one makes it.
+/// The first SIGINT or SIGTERM asks for the end, the second one makes it; so does the first where
+/// nothing but reading is under way.
 #[cfg(feature = "network")]
-fn watch_signals(cancel: &Arc<Cancel>) -> Result<(), CommandError> {
+fn watch_signals(cancel: &Arc<Cancel>, looks: &Arc<AtomicBool>) -> Result<(), CommandError> {
     let failed = |error| CommandError::new(format_args!("cannot watch for signals: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let cancel = Arc::clone(cancel);
+    let (cancel, looks) = (Arc::clone(cancel), Arc::clone(looks));
     tokio::spawn(async move {
         loop {
             let code = tokio::select! {
                 _ = interrupt.recv() => 130,
                 _ = terminate.recv() => 143,
             };
-            if cancel.is_cancelled() {
-                #[expect(clippy::exit, reason = "the user asked twice")]
+            if cancel.is_cancelled() || looks.load(Ordering::Relaxed) {
+                #[expect(
+                    clippy::exit,
+                    reason = "nothing is under way that could be ended in order"
+                )]
                 std::process::exit(code);
             }
             cancel.cancel();

@@ -4,9 +4,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::{DAEMON_SET, RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::{DAEMON_SET, NAMESPACE, RECORD_NAMESPACE, RELEASE};
 use cilium::version::image_tag;
-use helm_rs::apply::{FIELD_MANAGER, Item};
+use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer};
 use helm_rs::cluster::{
     Cluster, ClusterError, Discovery, ErrorKind, ListQuery, Patch, PatchKind, Target, WriteOptions,
     list_all,
@@ -98,6 +98,9 @@ pub enum RestoreError {
         /// The object.
         object: String,
     },
+    /// The end was asked for.
+    #[error("stopped, as was asked")]
+    Cancelled,
     /// Another record came to stand where one is put back, meanwhile.
     #[error("{}", taken(kind, namespace, name))]
     Taken {
@@ -297,6 +300,8 @@ async fn newer(
         .iter()
         .map(|record| (&*record.about.kind, &*record.about.namespace, &*record.release))
         .collect();
+    // Where there was none, the one that a plain `helm install` makes.
+    places.extend(["Secret", "ConfigMap"].map(|kind| (kind, NAMESPACE, RELEASE)));
     places.sort_unstable();
     places.dedup();
     let mut refusals = Vec::new();
@@ -430,7 +435,8 @@ pub async fn restore(
     clock: &dyn helm_rs::cluster::Clock,
     holder: &str,
     digest: Option<&str>,
-    observer: &dyn helm_rs::apply::Observer,
+    observer: &dyn Observer,
+    cancel: &Cancel,
 ) -> Result<Restored, RestoreError> {
     // Nothing is written, not even the lock, where there is nothing to restore.
     let refusals = find(&**cluster).await?.plan.refusals;
@@ -439,12 +445,17 @@ pub async fn restore(
     }
     let lock = acquire(cluster, clock, holder, observer).await?;
     let fenced = Fenced::new(cluster, &lock);
-    let result = locked(&fenced, digest).await;
+    let result = locked(&fenced, digest, cancel).await;
     lock.release().await;
     result
 }
 
-async fn locked(cluster: &dyn Cluster, digest: Option<&str>) -> Result<Restored, RestoreError> {
+async fn locked(
+    cluster: &dyn Cluster,
+    digest: Option<&str>,
+    cancel: &Cancel,
+) -> Result<Restored, RestoreError> {
+    let go_on = || if cancel.is_cancelled() { Err(RestoreError::Cancelled) } else { Ok(()) };
     let found = find(cluster).await?;
     let plan = found.plan;
     if !plan.refusals.is_empty() {
@@ -455,6 +466,7 @@ async fn locked(cluster: &dyn Cluster, digest: Option<&str>) -> Result<Restored,
     }
     let mut restored = Restored::default();
     for (backup, record) in retired(found.stored.as_ref(), &found.backups) {
+        go_on()?;
         put_back(cluster, backup, record).await?;
         restored.records.push(title(record));
     }
@@ -462,8 +474,10 @@ async fn locked(cluster: &dyn Cluster, digest: Option<&str>) -> Result<Restored,
         let (Some(item), Some(former)) = (object.item(&found.discovery), &object.former) else {
             continue;
         };
+        go_on()?;
         restored.objects += usize::from(give_back(cluster, &item, former).await?);
     }
+    go_on()?;
     restored.own = retire(cluster, &plan.own).await?;
     Ok(restored)
 }

@@ -221,7 +221,9 @@ impl Rehearsal {
                 .map_err(|error| error_chain(&error)),
             Action::Restore => {
                 let cluster = stage.cluster();
-                let done = restore(&cluster, &*stage.clock, holder, None, &Silent).await;
+                let done =
+                    restore(&cluster, &*stage.clock, holder, None, &Silent, &Cancel::default())
+                        .await;
                 done.map(drop).map_err(|error| error_chain(&error))
             }
         }

@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         context.ui.result(about.headline() + ".\n")?;
     }
     let (plan, _) =
-        host.run(context, &engine, async |session| plan_restore(&*session.cluster).await)?;
+        host.look(context, &engine, async |session| plan_restore(&*session.cluster).await)?;
     let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, place, context))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     confirm("Put it back?", arguments.yes, context)?;
     let holder = holder(context.environment)?;
     let (done, _) = host.run(context, &engine, async |session| {
-        restore(&session.cluster, session.clock, &holder, digest, session.observer).await
+        let (cluster, clock) = (&session.cluster, session.clock);
+        restore(cluster, clock, &holder, digest, session.observer, session.cancel).await
     })?;
     let done = done.map_err(|error| restore_error(&error))?;
     context.ui.result(format!(

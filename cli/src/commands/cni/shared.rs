@@ -200,14 +200,14 @@ fn random<const N: usize>() -> Result<[u8; N], CommandError> {
     Ok(bytes)
 }
 
-/// Runs something on the cluster that renders nothing.
+/// Looks at the cluster, and renders nothing.
 pub(crate) fn session<T>(
     place: &PlaceFlags,
     context: &mut Context<'_>,
     action: impl AsyncFnOnce(&Session<'_>) -> T,
 ) -> Result<T, CommandError> {
     let engine = Engine::new(EngineOptions::default());
-    place.open(context)?.run(context, &engine, action).map(|(result, _)| result)
+    place.open(context)?.look(context, &engine, action).map(|(result, _)| result)
 }
 
 impl PlanFlags {
@@ -238,24 +238,15 @@ impl PlanFlags {
         Ok(self.place.with_chart(self.host(work, context)?, &work.pinned))
     }
 
-    /// Runs something on the cluster.
+    /// Looks at the cluster: a signal ends the program at once.
     pub(crate) fn session<T>(
         &self,
         work: &Work,
         context: &mut Context<'_>,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<T, CommandError> {
-        self.heard(work, context, action).map(|(result, _)| result)
-    }
-
-    /// The same, with what was told meanwhile.
-    fn heard<T>(
-        &self,
-        work: &Work,
-        context: &mut Context<'_>,
-        action: impl AsyncFnOnce(&Session<'_>) -> T,
-    ) -> Result<(T, Heard), CommandError> {
-        self.host(work, context)?.run(context, &work.engine, action)
+        let looked = self.host(work, context)?.look(context, &work.engine, action);
+        looked.map(|(result, _)| result)
     }
 
     /// A takeover that was begun and is not complete.
@@ -405,7 +396,7 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        self.heard(work, context, async |session| {
+        self.host(work, context)?.run(context, &work.engine, async |session| {
             let run = Run {
                 request: self.request(work, session),
                 digest,

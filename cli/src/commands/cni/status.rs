@@ -45,8 +45,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     let Arguments { output, place } = arguments;
     let host = place.open(context)?;
     let engine = Engine::new(EngineOptions::default());
-    let (found, _) =
-        host.run(context, &engine, async |session| status(&*session.cluster, session.clock).await)?;
+    let (found, _) = host
+        .look(context, &engine, async |session| status(&*session.cluster, session.clock).await)?;
     let status = found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
     let rehearsal = place.about(&host);
     drop(host);

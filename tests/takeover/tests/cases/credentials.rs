@@ -175,7 +175,9 @@ async fn credentials_appear_nowhere() {
     let back = plan_restore(&*stage.memory).await.unwrap();
     clean("the plan of the restore", &format!("{back:?}"));
     let cluster: std::sync::Arc<dyn helm_rs::cluster::Cluster> = stage.cluster();
-    let done = restore(&cluster, &*stage.clock, "credentials", None, &Silent).await.unwrap();
+    let done = restore(&cluster, &*stage.clock, "credentials", None, &Silent, &Cancel::default())
+        .await
+        .unwrap();
     clean("what was restored", &format!("{done:?}"));
     look(&stage, "restored").await;
     // The marker is where it has to be.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use helm_rs::apply::Silent;
+use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::{Cluster, Moment};
 use helm_rs::error_chain;
 use serde_json::{Value, json};
@@ -72,7 +72,9 @@ async fn damaged_newest_record() {
     refused(&rehearsal, &stage, "Record", &[&secret, "gzip", "ichor cni restore --yes"]).await;
     // What it says to do leads on.
     let cluster: Arc<dyn Cluster> = stage.cluster();
-    let restored = restore(&cluster, &*stage.clock, "restore", None, &Silent).await.unwrap();
+    let restored = restore(&cluster, &*stage.clock, "restore", None, &Silent, &Cancel::default())
+        .await
+        .unwrap();
     assert_eq!(restored.own.deleted, [format!("Secret ichor-system/{OWN}")]);
     let plan = rehearsal.plan(&stage).await.plan;
     assert!(!plan.is_refused(), "{:?}", plan.refusals);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helm_rs::apply::Silent;
+use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::{Cluster, Patch, PatchKind, Resource, Target, WriteOptions};
 use serde_json::{Value, json};
 use takeover::run::restore::{RestoreError, Restored, plan_restore, restore};
@@ -69,7 +69,8 @@ async fn restore_and_real_helm_goes_on() {
 }
 
 async fn restored(bed: &Bed) -> Restored {
-    let done = restore(&bed.cluster, &bed.clock, "restore", None, &Silent).await;
+    let done =
+        restore(&bed.cluster, &bed.clock, "restore", None, &Silent, &Cancel::default()).await;
     done.unwrap_or_else(|error| panic!("{}", helm_rs::error_chain(&error)))
 }
 
@@ -92,7 +93,7 @@ async fn taken_over() -> Option<(Rehearsal, Stage)> {
 
 async fn try_restore(stage: &Stage, digest: Option<&str>) -> Result<Restored, RestoreError> {
     let cluster: Arc<dyn Cluster> = stage.cluster();
-    restore(&cluster, &*stage.clock, "restore", digest, &Silent).await
+    restore(&cluster, &*stage.clock, "restore", digest, &Silent, &Cancel::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,6 +205,39 @@ async fn restore_after_an_upgrade_says_what_runs() {
     try_restore(&stage, None).await.unwrap();
     let set = stage.object("DaemonSet", "kube-system", "cilium").unwrap();
     assert!(text(&set, "/spec/template/spec/containers/0/image").contains(":v1.20.0"));
+}
+
+/// Where there was no release before, the one that a plain `helm install` makes is in the way too.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_refuses_where_a_record_came_that_was_not_there() {
+    let Some(bed) = Bed::with_cilium("1.20.0", "01").await else { return };
+    bed.kubectl(&["-n", "kube-system", "delete", "secret", "-l", "owner=helm"]);
+    let rehearsal = Rehearsal::of(bed).await;
+    let stage = rehearsal.stage();
+    rehearsal.run(&stage, "first").await.unwrap();
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    assert_eq!((plan.refusals.len(), plan.records.len()), (0, 0), "{:?}", plan.refusals);
+    let name = "sh.helm.release.v1.cilium.v1";
+    let mut record = (*stage.object("Secret", "ichor-system", name).unwrap()).clone();
+    record["metadata"]["namespace"] = "kube-system".into();
+    stage.memory.load(vec![("test".to_owned(), record)]).unwrap();
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    let [refusal] = plan.refusals.as_slice() else { panic!("{:?}", plan.refusals) };
+    assert!(refusal.contains(&format!("Secret kube-system/{name} is there")), "{refusal}");
+}
+
+/// One who is told to stop stops before the next write, and the next run goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_stops_when_asked() {
+    let Some((_, stage)) = taken_over().await else { return };
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let cluster = stage.cluster();
+    let stopped = restore(&cluster, &*stage.clock, "restore", None, &Silent, &cancel).await;
+    assert!(matches!(stopped, Err(RestoreError::Cancelled)), "{stopped:?}");
+    assert!(stage.object("Secret", "kube-system", "sh.helm.release.v1.cilium.v1").is_none());
+    try_restore(&stage, None).await.unwrap();
+    assert!(stage.object("Secret", "kube-system", "sh.helm.release.v1.cilium.v1").is_some());
 }
 
 /// Somebody installed the release anew: its record has the name of one that would come back.
