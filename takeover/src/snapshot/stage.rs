@@ -125,7 +125,8 @@ impl Stage {
             notes.push("the snapshot holds the data of Secrets as keyed digests".to_owned());
         }
         let unread = self.end.unread.iter().map(|what| format!("not in the snapshot: {what}"));
-        notes.extend(unread.chain(self.end.notes.iter().cloned()));
+        let notes_of = self.end.notes.iter().map(|what| format!("not as in the cluster: {what}"));
+        notes.extend(unread.chain(notes_of));
         let (snapshot, taken) = (snapshot.to_owned(), self.about.taken.clone());
         RehearsalAbout { snapshot, taken, notes, ..RehearsalAbout::default() }
     }
