@@ -16,7 +16,7 @@ use crate::commands::Context;
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::file::{Existing, Half};
+use crate::file::{Existing, Half, is_special};
 use crate::session::Host;
 
 pub(super) const EXAMPLES: &str = "\
@@ -62,7 +62,7 @@ const PROGRAM: &str = concat!("ichor ", env!("CARGO_PKG_VERSION"));
 /// A file on its way, compressed or not.
 enum Out {
     Plain(Half),
-    Packed(GzEncoder<Half>),
+    Packed(Box<GzEncoder<Half>>),
 }
 
 impl Out {
@@ -100,10 +100,11 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         }
         _ => fail(&io_text(&error)),
     };
-    let existing = if arguments.overwrite { Existing::Replace } else { Existing::Keep };
-    let half = Half::create(path, existing).map_err(io)?;
+    let replaces = arguments.overwrite || is_special(path);
+    let existing = if replaces { Existing::Replace } else { Existing::Keep };
+    let half = Half::create(path, existing, 0o600).map_err(io)?;
     let out = if path.extension().is_some_and(|extension| extension == "gz") {
-        Out::Packed(GzEncoder::new(half, Compression::default()))
+        Out::Packed(Box::new(GzEncoder::new(half, Compression::default())))
     } else {
         Out::Plain(half)
     };
@@ -119,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     })?;
     let (out, taken) = taken.map_err(|error| match error {
         TakeError::Write(error) => io(error),
-        error => CommandError::new(error_chain(&error)),
+        TakeError::Survey(error) => CommandError::new(error_chain(&error)),
     })?;
     if heard.cancelled {
         return Err(CommandError::new("interrupted: nothing was written"));
