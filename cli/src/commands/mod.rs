@@ -7,6 +7,7 @@ pub(crate) mod chart;
 mod cni;
 mod completions;
 pub(crate) mod etcd;
+mod man;
 mod release;
 
 use std::ffi::OsString;
@@ -85,6 +86,8 @@ enum Command {
     Cni(Box<cni::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
+    /// Write a manual page for each command
+    Man(man::Arguments),
 }
 
 /// What a command gets besides its own arguments.
@@ -169,5 +172,6 @@ fn dispatch(
         #[cfg(feature = "network")]
         Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
+        Command::Man(arguments) => man::run(&arguments, &mut context),
     }
 }
