@@ -93,7 +93,15 @@ impl Pinned {
         }
         let chart = load_archive(archive, limits, warnings)
             .map_err(|source| PinnedError::Load { version: pin.version.clone(), source })?;
+        Self::unpinned(chart, actual)
+    }
+
+    /// A chart that no pin vouches for, with a digest of it: for rehearsals.
+    ///
+    /// # Errors
+    /// [`PinnedError::Version`]
+    pub fn unpinned(chart: Chart, digest: Digest) -> Result<Self, PinnedError> {
         let version = chart.metadata.app_version.parse()?;
-        Ok(Self { chart, version, digest: actual })
+        Ok(Self { chart, version, digest })
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn whole_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Resul
 /// # Errors
 ///
 /// pflag's.
+#[cfg(feature = "network")]
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
     let parsed = helm_rs::render::time::Duration::parse(text).map_err(|error| {
         let text = gotext::quote(text);

@@ -17,6 +17,8 @@ mod exit;
 mod file;
 mod flags;
 mod output;
+#[cfg(feature = "offline")]
+mod session;
 mod ui;
 mod usage;
 

@@ -102,6 +102,7 @@ impl Ui {
         self.result_colour
     }
 
+    #[cfg(feature = "network")]
     /// From here on, everything that is no result is a line of a log, progress included.
     pub(crate) fn log_as(&mut self, format: LogFormat, environment: &Environment) {
         self.verbose = true;

@@ -14,6 +14,7 @@
 //! - [`inventory`] is what Talos keeps of what it applied, and what has to leave it.
 
 pub mod access;
+mod credentials;
 pub mod gate;
 pub mod inventory;
 pub mod job;
@@ -23,4 +24,5 @@ pub mod report;
 mod room;
 pub mod run;
 pub mod snapshot;
+mod stand_in;
 pub mod survey;

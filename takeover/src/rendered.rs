@@ -17,6 +17,7 @@ use helm_rs::render::{Engine, Host, Lookup};
 use serde_json::Value;
 
 use crate::gate::{self, Path, Wanted, leaves_of};
+use crate::stand_in::StandIns;
 
 /// A release: its name and its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ struct Account {
     rights: BTreeSet<Right>,
     /// By API version, kind, namespace and name. They may hold credentials.
     answers: BTreeMap<[String; 4], Map>,
+    /// Secrets that are known by digests, for which something else stood.
+    stand_ins: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Account {
@@ -73,6 +76,17 @@ impl LookedUp {
         self.lock().rights.clone()
     }
 
+    /// What a rehearsal cannot know, for people: Secrets of which the digests alone are there.
+    pub fn stand_ins(&self) -> Vec<String> {
+        let told = |name: &String| {
+            format!(
+                "Secret {name}, which the chart looks up: the snapshot has its digests alone. What \
+                 the chart makes of it counts as generated and is kept"
+            )
+        };
+        self.lock().stand_ins.iter().map(told).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Account> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,6 +98,7 @@ struct AccountedLookup {
     /// Plural name and whether it is namespaced, by kind.
     served: BTreeMap<Kind, (String, bool)>,
     account: LookedUp,
+    stand_ins: StandIns,
 }
 
 impl Lookup for AccountedLookup {
@@ -102,11 +117,19 @@ impl Lookup for AccountedLookup {
             self.account.lock().rights.insert(right);
         }
         let asked = [api_version, kind, namespace, name].map(str::to_owned);
-        if let Some(answer) = self.account.lock().answers.get(&asked) {
-            return Ok(answer.clone());
+        let known = self.account.lock().answers.get(&asked).cloned();
+        let mut answer = match known {
+            Some(answer) => answer,
+            None => {
+                let answer = self.inner.lookup(api_version, kind, namespace, name)?;
+                self.account.lock().answers.insert(asked, answer.clone());
+                answer
+            }
+        };
+        if kind == "Secret" {
+            let names = self.stand_ins.fill(&mut answer)?;
+            self.account.lock().stand_ins.extend(names);
         }
-        let answer = self.inner.lookup(api_version, kind, namespace, name)?;
-        self.account.lock().answers.insert(asked, answer.clone());
         Ok(answer)
     }
 }
@@ -284,6 +307,7 @@ fn once(
             .map(|one| (one.kind.clone(), (one.plural.clone(), one.namespaced)))
             .collect(),
         account: source.looked_up.clone(),
+        stand_ins: StandIns::new(entropy, source.now),
     }));
     let mut chart = source.chart.clone();
     let options = Options {

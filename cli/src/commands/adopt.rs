@@ -7,13 +7,14 @@ use takeover::plan::{Outcome, Plan};
 use takeover::run::{Done, LeftOver, RunError};
 
 use super::cni::ask::confirm;
+use super::cni::rehearse::{RehearsalFlags, rehearse};
 use super::cni::report::ReportFlags;
 use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
-use crate::commands::release::write::Heard;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::session::Heard;
 
 #[derive(Debug, Args)]
 #[command(
@@ -40,50 +41,88 @@ pub(crate) struct Arguments {
     cilium_only: bool,
     /// Only show what would be done
     #[arg(long)]
-    plan: bool,
+    pub(super) plan: bool,
     /// Do not ask before it begins
     #[arg(short, long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Form of the plan
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
-    output: Output,
+    pub(super) output: Output,
     #[command(flatten)]
-    flags: PlanFlags,
+    pub(super) flags: PlanFlags,
     #[command(flatten)]
     consent: ConsentFlags,
     #[command(flatten)]
     report: ReportFlags,
+    #[command(flatten)]
+    pub(super) rehearsal: RehearsalFlags,
+}
+
+/// One run of the command on one cluster.
+pub(super) struct Attempt {
+    /// Do not ask whether to begin.
+    pub(super) yes: bool,
+    /// Nobody looks: the plan is not printed, and no report is written.
+    pub(super) unseen: bool,
+    /// The plan that was shown, or that of what was begun.
+    pub(super) plan: Option<Plan>,
+    /// Whether a plan was carried out.
+    pub(super) carried_out: bool,
+}
+
+impl Attempt {
+    pub(super) const fn new(yes: bool) -> Self {
+        Self { yes, unseen: false, plan: None, carried_out: false }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     arguments.report.check(&arguments.flags)?;
     arguments.consent.timeout()?;
+    arguments.rehearsal.check()?;
     let work = arguments.flags.work(context)?;
-    if let Some(left) = arguments.flags.left_over(&work, context)? {
+    if let Some(stage) = arguments.flags.host(&work, context)?.as_stage().cloned() {
+        return rehearse(arguments, &stage, work, context);
+    }
+    adopt(arguments, &work, &mut Attempt::new(arguments.yes), context)
+}
+
+/// Plans, asks, takes over.
+pub(super) fn adopt(
+    arguments: &Arguments,
+    work: &Work,
+    attempt: &mut Attempt,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
+    if let Some(left) = arguments.flags.left_over(work, context)? {
         if left.strangers.is_empty() {
-            return resume(arguments, &work, &left, context);
+            attempt.plan.get_or_insert_with(|| left.plan.clone());
+            return resume(arguments, work, &left, attempt, context);
         }
         tell_strangers(arguments, &left, context)?;
     }
-    let prepared = arguments.flags.plan(&work, context)?;
-    let plan = &prepared.plan;
-    arguments.report.show(plan, arguments.output, context)?;
+    let plan = arguments.flags.plan(work, context)?.plan;
+    if !attempt.unseen {
+        arguments.report.show(&plan, arguments.output, context)?;
+    }
+    let plan = attempt.plan.insert(plan);
     if arguments.plan {
         let asks = plan.is_refused() || !plan.consent.is_empty();
         return Ok(if asks { Exit::No } else { Exit::Done });
     }
     if plan.outcome == Outcome::Nothing {
-        hand_over(arguments, &work, context)?;
+        hand_over(arguments, work, context)?;
         return Ok(Exit::Done);
     }
     if plan.is_refused() {
         return Ok(Exit::No);
     }
     check_consent(plan, &arguments.consent, arguments.yes, context)?;
-    confirm("Carry this plan out?", arguments.yes, context)?;
+    confirm("Carry this plan out?", attempt.yes, context)?;
     let digest = Some(plan.digest.clone());
-    let done = arguments.flags.carry_out(&work, &arguments.consent, digest, context)?;
-    finish(arguments, &work, done, context)
+    attempt.carried_out = true;
+    let done = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
+    finish(arguments, work, done, context)
 }
 
 /// A takeover that was begun cannot be finished by its plan: another one is shown, and needs a
@@ -115,6 +154,7 @@ fn resume(
     arguments: &Arguments,
     work: &Work,
     left: &LeftOver,
+    attempt: &mut Attempt,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     let begun = format!(
@@ -145,7 +185,8 @@ fn resume(
         ));
     }
     let digest = named.map(str::to_owned);
-    confirm("Finish it?", arguments.yes, context)?;
+    confirm("Finish it?", attempt.yes, context)?;
+    attempt.carried_out = true;
     let done = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
     finish(arguments, work, done, context)
 }

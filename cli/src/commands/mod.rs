@@ -1,9 +1,9 @@
 //! The commands: one file each, named as the user types it.
 
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod adopt;
 pub(crate) mod chart;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod cni;
 mod completions;
 pub(crate) mod etcd;
@@ -78,10 +78,10 @@ enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Etcd(etcd::Command),
     /// Bring a running cluster under ichor: its Cilium
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     Adopt(Box<adopt::Arguments>),
     /// Look at and take over the running Cilium
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     #[command(subcommand, arg_required_else_help = true)]
     Cni(Box<cni::Command>),
     /// Print a completion script for a shell
@@ -100,7 +100,7 @@ pub(crate) struct Context<'a> {
 /// The definition of the command line.
 pub fn command() -> clap::Command {
     let root = Arguments::command();
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     let root = cni::define(root);
     flags::take_any_value(root)
 }
@@ -167,9 +167,9 @@ fn dispatch(
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
         Command::Etcd(command) => etcd::run(command, &mut context),
-        #[cfg(feature = "network")]
+        #[cfg(feature = "offline")]
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
-        #[cfg(feature = "network")]
+        #[cfg(feature = "offline")]
         Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
         Command::Man(arguments) => man::run(&arguments, &mut context),

@@ -14,6 +14,7 @@ pub mod time;
 
 pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
+pub use functions::certificate_authority;
 pub use host::Host;
 pub use name_template::name_from_template;
 pub(crate) use objects::metadata_yaml;

@@ -9,6 +9,7 @@ use helm_rs::action::{ReleaseOptions, Session};
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::chart::{Chart, Limits, load};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
+use helm_rs::cluster::snapshot::Secrets;
 use helm_rs::cluster::{
     Clock as _, Cluster, DeleteOptions, ManualClock, Patch, PatchKind, Resource, ServerVersion,
     Subject, Target, WriteOptions, block_on,
@@ -257,14 +258,12 @@ pub(crate) fn refused() -> Result<Vec<u8>, Failure> {
 /// The objects are none.
 pub(crate) fn snapshot(objects: Vec<Value>) -> Result<Vec<u8>, Failure> {
     let (cluster, clock) = memory(TAKEN, objects)?;
-    let taken = takeover::snapshot::take(
-        &*cluster,
-        &*clock,
-        "the example's generator",
-        &[],
-        &Silent,
-        Vec::new(),
-    );
+    let options = takeover::snapshot::TakeOptions {
+        program: "the example's generator",
+        namespaces: &[],
+        secrets: Secrets::Digests,
+    };
+    let taken = takeover::snapshot::take(&*cluster, &*clock, options, &Silent, Vec::new());
     let (bytes, _) = block_on(taken)?;
     Ok(bytes)
 }

@@ -308,7 +308,7 @@ async fn gated(
             .objects
             .iter()
             .zip(live)
-            .map(|(object, live)| state(request, object, live, &created)),
+            .map(|(object, live)| state(request, object, live, &created, &key)),
     )
     .buffered(CONCURRENCY)
     .collect()
@@ -351,7 +351,7 @@ async fn gated(
         );
         let hash = |object: &Value, state: &State| {
             let generated = &state.generated;
-            hash_leaves(&key, &gate::consented(object, &state.desired, generated))
+            hash_leaves(&key, &kind, &gate::consented(object, &state.desired, generated))
         };
         let before = live.map(|live| hash(live, &state)).unwrap_or_default();
         let after = hash(&state.after, &state);
@@ -370,6 +370,7 @@ async fn gated(
             after,
         });
     }
+    plan.unchecked.extend(source.looked_up.stand_ins());
     talos_inventory(request, &survey, &mut plan, &prepared).await;
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(request, &foreign_only).await;
@@ -388,7 +389,7 @@ async fn gated(
         consent(&mut plan);
     }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
-    let values = goyaml::json::to_json(&goyaml::Value::Map(settled.effective.clone()));
+    let values = goyaml::json::to_json(&goyaml::Value::Map(key.values(&settled.effective)));
     let canonical = json!({
         "schemaVersion": SCHEMA_VERSION,
         "chart": plan.chart.digest,
@@ -487,7 +488,7 @@ async fn talos_inventory(
 fn creation_hash(key: &Key, object: &RenderedObject) -> String {
     let mut leaves = gate::leaves_of(&object.wanted.object);
     leaves.retain(|path, _| !object.wanted.generated.contains(path));
-    hash_leaves(key, &leaves)
+    hash_leaves(key, &object.item.kind().kind, &leaves)
 }
 
 fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) -> Causes {

@@ -27,8 +27,8 @@ use serde_json::Value;
 
 use crate::inventory::InventoryAbout;
 
-pub(crate) use digest::sha256;
 pub use digest::{Key, hash_leaves};
+pub(crate) use digest::{is_stand_in_entry, sha256};
 pub use dry_runs::DryRuns;
 pub use helm_rs::release::redact::HIDDEN;
 pub use kube_prism::KubePrism;
@@ -78,6 +78,31 @@ pub struct Plan {
     pub talos_inventory: Option<InventoryAbout>,
     /// What was not checked, and why.
     pub unchecked: Vec<String>,
+    /// What says that this is of a file; none for a plan of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<RehearsalAbout>,
+}
+
+/// What a rehearsal was made on. It is no part of the digest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RehearsalAbout {
+    /// The snapshot, as the user named it.
+    pub snapshot: String,
+    /// When it was taken (RFC 3339).
+    pub taken: String,
+    /// What the cluster itself may answer otherwise, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl RehearsalAbout {
+    /// The sentence that no output of a rehearsal is without.
+    pub fn headline(&self) -> String {
+        format!(
+            "REHEARSAL on {}, a cluster as it was at {}: no cluster is touched",
+            self.snapshot, self.taken
+        )
+    }
 }
 
 /// What comes of a plan.

@@ -1,5 +1,6 @@
 //! What a write would do to each object, by the server's dry run or in memory.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt as _};
@@ -8,11 +9,13 @@ use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
 use serde_json::Value;
 
 use super::cause::Causes;
+use super::digest::is_stand_in_entry;
 use super::make::{CONCURRENCY, PlanError, Request};
 use super::{
-    Action, Cause, Computed, Difference, HIDDEN, ObjectAbout, ObjectPlan, OtherLeaf, ResidueAbout,
+    Action, Cause, Computed, Difference, HIDDEN, Key, ObjectAbout, ObjectPlan, OtherLeaf,
+    ResidueAbout,
 };
-use crate::gate::{self, Change, Classes, Desired, is_secret};
+use crate::gate::{self, Change, Classes, Desired, Wanted, is_secret};
 use crate::rendered::RenderedObject;
 use crate::survey::failed;
 
@@ -52,6 +55,7 @@ pub(super) async fn state(
     object: &RenderedObject,
     live: Option<Value>,
     created: &Created,
+    key: &Key,
 ) -> Result<State, PlanError> {
     let generated = object.wanted.generated.clone();
     let Some(live) = live else {
@@ -85,7 +89,7 @@ pub(super) async fn state(
         }
         return Ok(state);
     };
-    let desired = gate::desired(&object.wanted, &live);
+    let desired = gate::desired(&comparable(&object.wanted, &live, key), &live);
     if object.is_hook {
         return Ok(State {
             action: Action::Hook,
@@ -116,6 +120,24 @@ pub(super) async fn state(
         after,
         classes,
     })
+}
+
+/// A rendered object as it can be compared with a live one: where that is a Secret of which the
+/// digests alone are known, with digests too.
+fn comparable<'a>(wanted: &'a Wanted, live: &Value, key: &Key) -> Cow<'a, Wanted> {
+    let data = live.get("data").and_then(Value::as_object);
+    let mut entries = data.into_iter().flatten().filter_map(|(_, entry)| entry.as_str());
+    if live.get("kind").is_none_or(|kind| kind != "Secret") || !entries.any(is_stand_in_entry) {
+        return Cow::Borrowed(wanted);
+    }
+    let mut wanted = wanted.clone();
+    let data = wanted.object.get_mut("data").and_then(Value::as_object_mut);
+    for (_, entry) in data.into_iter().flatten() {
+        if let Some(text) = entry.as_str() {
+            *entry = key.stand_in_entry(text).into();
+        }
+    }
+    Cow::Owned(wanted)
 }
 
 /// A takeover runs no hooks: what differs from the chart stays, as residue does.

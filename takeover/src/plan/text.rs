@@ -45,6 +45,7 @@ pub fn to_terminal(plan: &Plan, look: Look) -> String {
     let lines = if look.all { usize::MAX } else { LINES };
     let view = View::new(plan, Room { width: width.saturating_sub(12).max(NARROWEST), lines });
     let mut page = Page { out: String::new(), look: Look { width, ..look } };
+    page.rehearsal(&view);
     page.found(&view);
     page.refusals(&view);
     if view.gated {
@@ -128,6 +129,14 @@ impl Page {
         }
         for item in items {
             self.paragraph("  ", item, None);
+        }
+    }
+
+    fn rehearsal(&mut self, view: &View) {
+        let Some((headline, notes)) = view.rehearsal.split_first() else { return };
+        self.paragraph("", headline, Some(Style::Ask));
+        for note in notes {
+            self.paragraph("  ", note, None);
         }
     }
 

@@ -28,6 +28,12 @@ pub(super) fn text(view: &View) -> String {
 
 fn head(out: &mut String, view: &View) {
     let _ = writeln!(out, "# {}\n", plain(&view.headline));
+    for line in &view.rehearsal {
+        let _ = writeln!(out, "> {}  ", plain(line));
+    }
+    if !view.rehearsal.is_empty() {
+        out.push('\n');
+    }
     if view.gated {
         let _ = writeln!(out, "Plan {}\n", code(&view.digest));
         let names: Vec<String> = view.figures.iter().map(|f| plain(f.name)).collect();

@@ -23,7 +23,7 @@ use crate::survey::{config_maps, read, secrets, text};
 /// The first backup's name; further ones have `-2`, `-3` and so on.
 pub const SECRET: &str = "ichor-cilium-prior-release";
 /// The label by which backups are found.
-const LABEL: (&str, &str) = ("ichor.maesh.dev/backup", "prior-release");
+pub(crate) const LABEL: (&str, &str) = ("ichor.maesh.dev/backup", "prior-release");
 /// The annotation that tells what a backup holds.
 const INDEX: &str = "ichor.maesh.dev/prior-records";
 /// Bytes that annotations may have, less what else stands there.
@@ -290,6 +290,18 @@ impl Backup {
             self.data_of(record).is_some_and(|data| hash(record, &data) == record.hash)
         })
     }
+}
+
+/// Whether an object is a backup.
+pub fn is_backup(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(LABEL.0)).and_then(Value::as_str) == Some(LABEL.1)
+}
+
+/// Whether a backup holds records of ichor's own, which a restore retired.
+pub(crate) fn holds_own(backup: &Value) -> bool {
+    let index = backup.pointer("/metadata/annotations").and_then(|all| all.get(INDEX)?.as_str());
+    index.is_some_and(|index| index.contains(&format!("\"{RECORD_NAMESPACE}\"")))
 }
 
 /// All backups, by name.

@@ -17,8 +17,7 @@ use super::Fenced;
 use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
 use super::lock::{LockError, acquire};
 use super::stored::{StoredError, StoredPlan};
-use crate::gate;
-use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, hash_leaves, sha256};
+use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, sha256};
 use crate::survey::{config_maps, read, secrets, text};
 
 /// How often a write is tried again when the object changed in between.
@@ -251,7 +250,6 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         plan.refusals.push("ichor has no record here: there is nothing to restore".to_owned());
     }
     let key = Key(stored.key.clone());
-    let nothing = std::collections::BTreeSet::new();
     let (mut states, mut agent) = (Vec::new(), None);
     for object in &stored.objects {
         let Some(item) = object.item(&discovery) else { continue };
@@ -267,9 +265,8 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         };
         // What a takeover that was cut short did not write yet did not change either.
         if !object.knows(&key, &live) {
-            let state = hash_leaves(&key, &gate::consented(&live, &object.desired(), &nothing));
             plan.changed.push(item.target.to_string());
-            states.push(state);
+            states.push(object.state(&key, &live));
         }
         if object.former.is_some() {
             plan.objects.push(item.target.to_string());

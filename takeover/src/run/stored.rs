@@ -240,8 +240,14 @@ impl StoredObject {
 
     /// Whether a live object is in its state before or after the write.
     pub fn knows(&self, key: &Key, live: &Value) -> bool {
-        let state = hash_leaves(key, &consented(live, &self.desired(), &BTreeSet::new()));
+        let state = self.state(key, live);
         state == self.before || state == self.after
+    }
+
+    /// The hash of a live object's state.
+    pub fn state(&self, key: &Key, live: &Value) -> String {
+        let leaves = consented(live, &self.desired(), &BTreeSet::new());
+        hash_leaves(key, text(&self.desired, "/kind"), &leaves)
     }
 
     /// What it leaves out, in the gate's form.

@@ -8,8 +8,16 @@
 //! A rehearsal is no other code: `prepare`, `take_over` and `restore` run over the cluster in
 //! memory, whose every call is recorded.
 
+mod digests;
+mod lasting;
+pub mod select;
 mod stage;
 mod take;
+#[cfg(test)]
+mod tests;
+mod timeline;
 
+pub use lasting::{is_own_record, lasting};
 pub use stage::{Stage, StageError};
-pub use take::{Taken, take};
+pub use take::{TakeError, TakeOptions, Taken, take};
+pub use timeline::{RunCalls, Timeline, summary};

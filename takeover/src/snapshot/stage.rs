@@ -1,13 +1,15 @@
 //! A snapshot as a cluster on which everything can be tried.
 
-use std::io::Read;
-use std::sync::Arc;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use helm_rs::cluster::memory::{LoadError, MemoryCluster, MemoryOptions};
-use helm_rs::cluster::snapshot::{About, End, Limits, SnapshotError, read};
+use helm_rs::cluster::snapshot::{About, End, Limits, Secrets, SnapshotError, Writer, read};
 use helm_rs::cluster::{CallRecord, Clock, Cluster, Fault, Faults, ManualClock};
 use jiff::Timestamp;
 use serde_json::Value;
+
+use crate::plan::RehearsalAbout;
 
 /// Why there is no stage.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +35,8 @@ pub struct Stage {
     /// The clock.
     pub clock: Arc<ManualClock>,
     memory: Arc<MemoryCluster>,
-    faults: Arc<Faults<'static>>,
+    /// Those of the program that runs on it now.
+    faults: Mutex<Arc<Faults<'static>>>,
 }
 
 impl Stage {
@@ -44,6 +47,17 @@ impl Stage {
     pub fn open(input: impl Read, limits: &Limits) -> Result<Self, StageError> {
         let mut objects = Vec::new();
         let (about, end) = read(input, limits, |_| {}, |object| objects.push(object))?;
+        let place = |(index, object)| (format!("line {}", index + 2), object);
+        let objects = objects.into_iter().enumerate().map(place).collect();
+        Self::of(about, end, objects)
+    }
+
+    /// The cluster of objects, each with the place that it was found at. Where
+    /// `about` does not say what was served, it is what Kubernetes 1.36 serves, and the CRDs.
+    ///
+    /// # Errors
+    /// [`StageError`]
+    pub fn of(about: About, end: End, objects: Vec<(String, Value)>) -> Result<Self, StageError> {
         let taken = about.taken.parse::<Timestamp>();
         let taken = taken.map_err(|_| StageError::Time(about.taken.clone()))?;
         let clock = Arc::new(ManualClock::new(taken));
@@ -51,41 +65,92 @@ impl Stage {
             identity: about.subject(),
             version: about.server.clone(),
             controllers: true,
-            served: Some(about.discovery()),
+            served: Some(about.discovery()).filter(|served| !served.resources().is_empty()),
             ..MemoryOptions::default()
         };
         let memory = MemoryCluster::new(Arc::clone(&clock) as Arc<dyn Clock>, options);
-        let place = |(index, object)| (format!("object {}", index + 1), object);
-        memory.load(objects.into_iter().enumerate().map(place).collect())?;
+        memory.load(objects)?;
         let memory = Arc::new(memory);
         let faults = Faults::shared(Arc::clone(&memory) as _, Arc::clone(&clock) as _);
-        Ok(Self { about, end, clock, memory, faults: Arc::new(faults) })
+        Ok(Self { about, end, clock, memory, faults: Mutex::new(Arc::new(faults)) })
+    }
+
+    fn faults(&self) -> Arc<Faults<'static>> {
+        Arc::clone(&self.faults.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The cluster, as programs see it.
     pub fn cluster(&self) -> Arc<dyn Cluster> {
-        Arc::clone(&self.faults) as _
+        self.faults()
+    }
+
+    /// The cluster itself: what is done on it is in no timeline.
+    pub fn memory(&self) -> &Arc<MemoryCluster> {
+        &self.memory
     }
 
     /// Fails a call to come.
     pub fn plan_fault(&self, fault: Fault) {
-        self.faults.plan(fault);
+        self.faults().plan(fault);
     }
 
     /// The cluster as a program sees it that is started now: what was killed is over, and calls are
     /// counted anew.
-    pub fn restart(&mut self) {
+    pub fn restart(&self) {
         let memory: Arc<dyn Cluster> = Arc::clone(&self.memory) as _;
-        self.faults = Arc::new(Faults::shared(memory, Arc::clone(&self.clock) as _));
+        let faults = Arc::new(Faults::shared(memory, Arc::clone(&self.clock) as _));
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
     /// Every call since the beginning, or the last restart.
     pub fn timeline(&self) -> Vec<CallRecord> {
-        self.faults.timeline()
+        self.faults().timeline()
+    }
+
+    /// What a rehearsal on it cannot know, for people: what could not be read, and what is not as
+    /// it was.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.end.unread.iter().chain(&self.end.notes).map(String::as_str)
     }
 
     /// Every object as it is now.
     pub fn objects(&self) -> Vec<Arc<Value>> {
         self.memory.objects()
+    }
+
+    /// What is said of a rehearsal on it; `snapshot` is what the user calls the file.
+    pub fn rehearsal(&self, snapshot: &str) -> RehearsalAbout {
+        let mut notes = vec![
+            "answered in memory: rights are what the snapshot's RBAC objects give, admission \
+             (webhooks, policies, quotas) is not asked, and workloads become ready at once"
+                .to_owned(),
+        ];
+        if self.about.secrets == Secrets::Digests {
+            notes.push("the snapshot holds the data of Secrets as keyed digests".to_owned());
+        }
+        let unread = self.end.unread.iter().map(|what| format!("not in the snapshot: {what}"));
+        notes.extend(unread.chain(self.end.notes.iter().cloned()));
+        RehearsalAbout { snapshot: snapshot.to_owned(), taken: self.about.taken.clone(), notes }
+    }
+
+    /// Writes a snapshot of what it is now: one that says that it comes of a rehearsal.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn write<W: Write>(&self, program: &str, out: W) -> io::Result<W> {
+        let mut about = self.about.clone();
+        about.taken_by = format!("{program}, by a rehearsal");
+        about.taken = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let mut writer = Writer::new(out, &about)?;
+        for object in self.objects() {
+            writer.object(&object)?;
+        }
+        let mut notes = self.end.notes.clone();
+        notes.push(format!(
+            "this is what a rehearsal left of a snapshot of {}: no cluster was touched",
+            self.about.taken
+        ));
+        notes.dedup();
+        writer.finish(self.end.unread.clone(), notes)
     }
 }

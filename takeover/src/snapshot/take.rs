@@ -4,47 +4,36 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use cilium::pinned::{DAEMON_SET, NAMESPACE, RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::{DAEMON_SET, NAMESPACE, RECORD_NAMESPACE};
 use helm_rs::apply::Observer;
 use helm_rs::cluster::snapshot::{About, Secrets, Writer};
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind, ListQuery, Resource, list_each};
-use serde_json::Value;
 
+use super::digests::Digests;
+use super::select::{Records, is_everywhere, is_passing, is_record, namespaces};
+use crate::plan::Key;
+use crate::run::stored;
 use crate::survey::{SurveyError, builtin, claimed_release, failed, secrets, text};
 
-/// Kinds of which there are many, that controllers write all the time, and that no chart has.
-const PASSING: [(&str, &str); 13] = [
-    ("", "pods"),
-    ("", "events"),
-    ("", "endpoints"),
-    ("", "podtemplates"),
-    ("", "replicationcontrollers"),
-    ("", "persistentvolumes"),
-    ("", "persistentvolumeclaims"),
-    ("apps", "controllerrevisions"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
-    ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("events.k8s.io", "events"),
-    ("metrics.k8s.io", "*"),
-];
-/// What Cilium's agents write about nodes, pods and identities.
-const AGENTS: [&str; 5] = [
-    "ciliumendpoints",
-    "ciliumendpointslices",
-    "ciliumidentities",
-    "ciliumnodes",
-    "ciliumexternalworkloads",
-];
-/// Namespaced kinds that are read in every namespace: they tell which network plugin runs, and what
-/// somebody may do.
-const EVERYWHERE: [(&str, &str); 3] = [
-    ("apps", "daemonsets"),
-    ("rbac.authorization.k8s.io", "rolebindings"),
-    ("rbac.authorization.k8s.io", "roles"),
-];
-/// The label of release records, as a selector.
-const RECORDS: &str = "owner=helm";
+/// Objects of one page, and of a page where they are large: records, CRDs.
+const PAGE: usize = 250;
+const LARGE_PAGE: usize = 16;
+/// How often a list is begun anew when the server forgets it midway.
+const TRIES: usize = 3;
+
+/// The plural name of CRDs.
+const DEFINITIONS: &str = "customresourcedefinitions";
+
+/// What to take.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeOptions<'a> {
+    /// The program that takes it, with its version.
+    pub program: &'a str,
+    /// Namespaces besides those that matter to any takeover.
+    pub namespaces: &'a [String],
+    /// What becomes of the data of Secrets.
+    pub secrets: Secrets,
+}
 
 /// What was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +46,8 @@ pub struct Taken {
     pub namespaces: Vec<String>,
     /// What could not be read, for people.
     pub unread: Vec<String>,
+    /// What is not as it is in the cluster, for people.
+    pub notes: Vec<String>,
 }
 
 /// Why a snapshot ends.
@@ -76,6 +67,9 @@ struct Taking<'a, W> {
     taken: Taken,
     /// Group, plural, namespace and name of what is there already.
     seen: BTreeSet<[String; 4]>,
+    records: Records,
+    /// None where Secrets are as they are.
+    digests: Option<Digests>,
 }
 
 /// Reads what a takeover looks at, and writes it as it comes: of the kinds that charts have, the
@@ -88,8 +82,7 @@ struct Taking<'a, W> {
 pub async fn take<W: Write>(
     cluster: &dyn Cluster,
     clock: &dyn Clock,
-    program: &str,
-    more: &[String],
+    options: TakeOptions<'_>,
     observer: &dyn Observer,
     out: W,
 ) -> Result<(W, Taken), TakeError> {
@@ -97,21 +90,15 @@ pub async fn take<W: Write>(
         futures::join!(cluster.server_version(), cluster.discovery(false), cluster.identity());
     let server = server.map_err(failed("read the server's version"))?;
     let discovery = discovery.map_err(failed("read what the server serves"))?;
-    let namespaces = builtin("v1", "Namespace", "namespaces", false);
-    let system = crate::survey::read(cluster, &namespaces, "", NAMESPACE)
+    let kind = builtin("v1", "Namespace", "namespaces", false);
+    let system = crate::survey::read(cluster, &kind, "", NAMESPACE)
         .await
         .map_err(failed(format!("read namespace {NAMESPACE}")))?;
     let mut about = About::new(server, &identity.unwrap_or_default(), &discovery);
-    about.taken_by = program.to_owned();
+    options.program.clone_into(&mut about.taken_by);
     about.taken = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     about.cluster = system.map(|one| text(&one, "/metadata/uid").to_owned()).unwrap_or_default();
-    about.secrets = Secrets::Included;
-    let mut taking = Taking {
-        cluster,
-        writer: Writer::new(out, &about)?,
-        taken: Taken::default(),
-        seen: BTreeSet::new(),
-    };
+    about.secrets = options.secrets;
     let claim = match crate::survey::read(cluster, &sets(), NAMESPACE, DAEMON_SET).await {
         Ok(agent) => agent.as_ref().map(claimed_release).unwrap_or_default(),
         // Then the list of all is told as what could not be read.
@@ -120,17 +107,27 @@ pub async fn take<W: Write>(
             return Err(failed(format!("read DaemonSet {NAMESPACE}/{DAEMON_SET}"))(error).into());
         }
     };
-    let mut places =
-        vec![NAMESPACE.to_owned(), RECORD_NAMESPACE.to_owned(), "cilium-secrets".to_owned()];
-    places.extend((!claim.1.is_empty()).then(|| claim.1.clone()));
-    places.extend(more.iter().cloned());
-    places.sort();
-    places.dedup();
+    let plan = crate::survey::read(cluster, &secrets(), RECORD_NAMESPACE, stored::SECRET).await;
+    let places = namespaces(&claim, options.namespaces);
+    let mut taking = Taking {
+        cluster,
+        writer: Writer::new(out, &about)?,
+        taken: Taken::default(),
+        seen: BTreeSet::new(),
+        records: Records::of(&claim.0, !matches!(plan, Ok(None))),
+        digests: match options.secrets {
+            Secrets::Digests => Some(Digests::new(Key(about.cluster.clone()))),
+            Secrets::Included => None,
+        },
+    };
     let mut kinds = BTreeSet::new();
     for resource in discovery.resources() {
         // Each kind in the version that the server prefers.
         let name = (resource.kind.group.clone(), resource.plural.clone());
-        if !resource.can("list") || is_passing(resource) || !kinds.insert(name) {
+        if !resource.can("list")
+            || is_passing(&resource.kind.group, &resource.plural)
+            || !kinds.insert(name)
+        {
             continue;
         }
         observer.log(&format!("reading {}", resource.qualified()));
@@ -138,10 +135,12 @@ pub async fn take<W: Write>(
     }
     taking.lock(&leases()).await?;
     taking.records(&claim).await?;
-    let Taking { writer, mut taken, .. } = taking;
+    let Taking { writer, mut taken, digests, records, .. } = taking;
     taken.objects = writer.objects();
     taken.namespaces = places;
-    let out = writer.finish(taken.unread.clone())?;
+    taken.notes =
+        records.note().into_iter().chain(digests.into_iter().flat_map(|d| d.notes)).collect();
+    let out = writer.finish(taken.unread.clone(), taken.notes.clone())?;
     Ok((out, taken))
 }
 
@@ -153,27 +152,10 @@ fn leases() -> Arc<Resource> {
     builtin("coordination.k8s.io/v1", "Lease", "leases", true)
 }
 
-fn is_passing(resource: &Resource) -> bool {
-    let group = resource.kind.group.as_str();
-    let named = |(of, plural): &(&str, &str)| {
-        *of == group && (*plural == "*" || *plural == resource.plural)
-    };
-    PASSING.iter().any(named)
-        || (group == "cilium.io" && AGENTS.contains(&resource.plural.as_str()))
-}
-
-fn is_record(object: &Value) -> bool {
-    matches!(text(object, "/kind"), "Secret" | "ConfigMap")
-        && text(object, "/metadata/name").starts_with("sh.helm.release.v1.")
-        && text(object, "/metadata/labels/owner") == "helm"
-}
-
 impl<W: Write> Taking<'_, W> {
     /// The objects of a kind: of no namespace, or of the namespaces that matter.
     async fn kind(&mut self, resource: &Resource, places: &[String]) -> Result<(), TakeError> {
-        let everywhere = EVERYWHERE
-            .iter()
-            .any(|(group, plural)| *group == resource.kind.group && *plural == resource.plural);
+        let everywhere = is_everywhere(&resource.kind.group, &resource.plural);
         // Records are read apart: a cluster may have hundreds of megabytes of them.
         let is_theirs = resource.kind.group.is_empty()
             && matches!(resource.plural.as_str(), "secrets" | "configmaps");
@@ -196,32 +178,30 @@ impl<W: Write> Taking<'_, W> {
         namespace: &str,
         labels: &str,
     ) -> Result<bool, TakeError> {
+        let is_large = labels.starts_with("owner=") || resource.plural == DEFINITIONS;
         let query = ListQuery {
             namespace: namespace.to_owned(),
             labels: labels.to_owned(),
+            limit: if is_large { LARGE_PAGE } else { PAGE },
             ..ListQuery::default()
         };
         let place = match namespace {
             "" => resource.qualified(),
             namespace => format!("{} in namespace {namespace}", resource.qualified()),
         };
-        let (writer, seen, taken) = (&mut self.writer, &mut self.seen, &mut self.taken);
-        let listed = list_each::<Listing>(self.cluster, resource, &query, |object| {
-            let name = [
-                resource.kind.group.clone(),
-                resource.plural.clone(),
-                text(&object, "/metadata/namespace").to_owned(),
-                text(&object, "/metadata/name").to_owned(),
-            ];
-            if seen.insert(name) {
-                taken.records += usize::from(is_record(&object));
-                writer.object(&object).map_err(Listing::Write)?;
+        let mut listed = self.pages(resource, &query).await;
+        for _ in 1..TRIES {
+            // What was written already is not written again.
+            match listed {
+                Err(Listing::Cluster(error)) if error.kind() == ErrorKind::Expired => {
+                    listed = self.pages(resource, &query).await;
+                }
+                _ => break,
             }
-            Ok(())
-        })
-        .await;
+        }
+        let taken = &mut self.taken;
         match listed {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(Listing::Write(error)) => Err(error.into()),
             Err(Listing::Cluster(error)) => match error.kind() {
                 ErrorKind::Forbidden | ErrorKind::Unavailable => {
@@ -233,6 +213,30 @@ impl<W: Write> Taking<'_, W> {
                 _ => Err(failed(format!("list {place}"))(error).into()),
             },
         }
+    }
+
+    /// Writes the objects of a list that are not there yet, page by page.
+    async fn pages(&mut self, resource: &Resource, query: &ListQuery) -> Result<(), Listing> {
+        let Self { writer, seen, taken, records, digests, .. } = self;
+        list_each::<Listing>(self.cluster, resource, query, |mut object| {
+            let name = [
+                resource.kind.group.clone(),
+                resource.plural.clone(),
+                text(&object, "/metadata/namespace").to_owned(),
+                text(&object, "/metadata/name").to_owned(),
+            ];
+            let is_record = is_record(&object);
+            if !seen.insert(name) || is_record && !records.keeps(&object) {
+                return Ok(());
+            }
+            taken.records += usize::from(is_record);
+            if let Some(digests) = digests {
+                digests.object(&mut object);
+            }
+            writer.object(&object).map_err(Listing::Write)
+        })
+        .await
+        .map(drop)
     }
 
     /// The lock of takeovers; other Leases are nobody's business.
@@ -253,10 +257,7 @@ impl<W: Write> Taking<'_, W> {
     /// The records of the release that the running Cilium names, and ichor's; all where it names
     /// none.
     async fn records(&mut self, claim: &(String, String)) -> Result<(), TakeError> {
-        let labels = match claim.0.as_str() {
-            "" => RECORDS.to_owned(),
-            release => format!("{RECORDS},name in ({RELEASE},{release})"),
-        };
+        let labels = self.records.labels();
         for resource in [secrets(), crate::survey::config_maps()] {
             if self.list(&resource, "", &labels).await? {
                 continue;

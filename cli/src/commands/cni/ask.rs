@@ -2,8 +2,6 @@
 
 use std::io::Read as _;
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use super::shared::no;
 use crate::commands::Context;
 use crate::environment::Environment;
@@ -57,6 +55,17 @@ fn answer(environment: &Environment) -> Option<String> {
         }
         (!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned())
     };
+    #[cfg(feature = "network")]
+    return unless_signalled(read);
+    // No handler was left behind: a signal ends the program.
+    #[cfg(not(feature = "network"))]
+    read()
+}
+
+#[cfg(feature = "network")]
+fn unless_signalled(read: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+    use tokio::signal::unix::{SignalKind, signal};
+
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let line = runtime.block_on(async {
         // The plan's own session left a handler behind, so that a signal alone ends nothing.

@@ -3,9 +3,12 @@
 pub(crate) mod ask;
 mod file;
 mod manifest;
+mod place;
 mod plan;
+pub(crate) mod rehearse;
 pub(crate) mod report;
 mod restore;
+#[cfg(feature = "network")]
 mod run;
 pub(crate) mod shared;
 mod status;
@@ -21,6 +24,7 @@ use crate::exit::Exit;
 pub(crate) enum Command {
     /// Say what a takeover of the running Cilium would do; writes nothing
     Plan(Box<plan::Arguments>),
+    #[cfg(feature = "network")]
     /// Take the running Cilium over, as a plan's digest says; what the Job runs
     Run(Box<run::Arguments>),
     /// Print the Job that carries a plan out, with its rights
@@ -34,11 +38,13 @@ pub(crate) enum Command {
 pub(crate) fn define(root: clap::Command) -> clap::Command {
     root.mut_subcommand("adopt", shared::of_cluster)
         .mut_subcommand("cni", |cni| cni.mut_subcommands(shared::of_cluster))
+        .mut_subcommand("cni", |cni| cni.mut_subcommands(place::no_rehearsal))
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
         Command::Plan(arguments) => plan::run(*arguments, context),
+        #[cfg(feature = "network")]
         Command::Run(arguments) => run::run(*arguments, context),
         Command::Manifest(arguments) => manifest::run(&arguments, context),
         Command::Status(arguments) => status::run(*arguments, context),

@@ -7,11 +7,10 @@ use takeover::access::Purpose;
 use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
 
 use super::ask::confirm;
+use super::place::PlaceFlags;
 use super::shared::{holder, no};
 use super::trouble::{reading_error, server_error};
 use crate::commands::Context;
-use crate::commands::release::write::Host;
-use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
@@ -39,16 +38,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
     #[command(flatten)]
-    cluster: ClusterFlags,
+    place: PlaceFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let cluster = &arguments.cluster;
+    let place = &arguments.place;
     let engine = Engine::new(EngineOptions::default());
-    let host = Host::open(cluster, context)?;
+    let host = place.open(context)?;
+    if let Some(about) = place.about(&host) {
+        context.ui.result(about.headline() + ".\n")?;
+    }
     let (plan, _) =
         host.run(context, &engine, async |session| plan_restore(&*session.cluster).await)?;
-    let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, cluster, context))?;
+    let plan = plan.map_err(|error| reading_error(&error, Purpose::Status, place, context))?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
         return Ok(Exit::No);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cilium::pinned::{LOCK, Pinned, pin};
+use cilium::pinned::Pinned;
 use clap::Args;
 use goyaml::{Limits, Map};
 use helm_rs::action::Session;
@@ -14,23 +14,21 @@ use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
 use takeover::plan::{
-    DryRuns, KubePrism, Plan, PlanError, Prepared, Request, WhoWrites, prepare, to_text,
+    DryRuns, KubePrism, Plan, PlanError, Prepared, RehearsalAbout, Request, WhoWrites, prepare,
+    to_text,
 };
 use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
 use super::file;
+use super::place::PlaceFlags;
 use super::trouble::{reading_error, server_error};
-use crate::cache;
 use crate::commands::Context;
-use crate::commands::release::write::{Heard, Host, run as run_session};
-use crate::connection::ClusterFlags;
 use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::session::{Heard, Host};
 
-/// Bytes that a chart's archive may have.
-const MAX_ARCHIVE: u64 = 100 * 1024 * 1024;
 /// Bytes that a values file may have.
 const MAX_VALUES: usize = 16 * 1024 * 1024;
 
@@ -53,7 +51,7 @@ pub(crate) struct PlanFlags {
     #[arg(skip)]
     pub(crate) kube_prism: KubePrism,
     #[command(flatten)]
-    pub(crate) cluster: ClusterFlags,
+    pub(crate) place: PlaceFlags,
 }
 
 /// What a takeover may do.
@@ -107,6 +105,7 @@ impl ConsentFlags {
     }
 
     /// Consents to a plan by name.
+    #[cfg(feature = "network")]
     pub(crate) fn accept(&mut self) {
         self.accept_cilium_diff.get_or_insert_with(|| SHOWN.to_owned());
     }
@@ -132,7 +131,7 @@ pub(crate) struct Work {
     recovered: OnceCell<Map>,
     /// What the server answered to the first plan, for the one under the lock.
     dry_runs: DryRuns,
-    /// The connection, which one command makes once.
+    /// The cluster, which one command opens once.
     host: OnceCell<Host>,
     entropy: [u8; 32],
     holder: String,
@@ -142,6 +141,29 @@ impl Work {
     /// The operator's values; none when there are none.
     pub(crate) fn values(&self) -> Option<&Map> {
         self.values.as_ref()
+    }
+
+    /// What another process would begin with: the same inputs on the same cluster, another name in
+    /// the lock, and nothing learned.
+    pub(super) fn begin_anew(&mut self, environment: &Environment) -> Result<(), CommandError> {
+        self.recovered = OnceCell::new();
+        self.dry_runs = DryRuns::default();
+        self.holder = holder(environment)?;
+        Ok(())
+    }
+
+    /// The same work on another copy of its cluster, with the same entropy.
+    pub(super) fn twin(&self, environment: &Environment) -> Result<Self, CommandError> {
+        Ok(Self {
+            engine: Engine::new(EngineOptions::default()),
+            pinned: self.pinned.clone(),
+            values: self.values.clone(),
+            recovered: OnceCell::new(),
+            dry_runs: DryRuns::default(),
+            host: OnceCell::new(),
+            entropy: self.entropy,
+            holder: holder(environment)?,
+        })
     }
 }
 
@@ -180,18 +202,40 @@ fn random<const N: usize>() -> Result<[u8; N], CommandError> {
 
 /// Runs something on the cluster that renders nothing.
 pub(crate) fn session<T>(
-    cluster: &ClusterFlags,
+    place: &PlaceFlags,
     context: &mut Context<'_>,
     action: impl AsyncFnOnce(&Session<'_>) -> T,
 ) -> Result<T, CommandError> {
     let engine = Engine::new(EngineOptions::default());
-    run_session(cluster, context, &engine, action).map(|(result, _)| result)
+    place.open(context)?.run(context, &engine, action).map(|(result, _)| result)
 }
 
 impl PlanFlags {
     /// A plan of a cluster, with nothing else decided.
-    pub(crate) fn of(cluster: ClusterFlags) -> Self {
-        Self { cluster, ..Self::default() }
+    pub(crate) fn of(place: PlaceFlags) -> Self {
+        Self { place, ..Self::default() }
+    }
+
+    /// The cluster.
+    pub(crate) fn host<'w>(
+        &self,
+        work: &'w Work,
+        context: &Context<'_>,
+    ) -> Result<&'w Host, CommandError> {
+        if let Some(host) = work.host.get() {
+            return Ok(host);
+        }
+        let host = self.place.open(context)?;
+        Ok(work.host.get_or_init(|| host))
+    }
+
+    /// What is said of a rehearsal; none on a live cluster.
+    pub(super) fn rehearsal(
+        &self,
+        work: &Work,
+        context: &Context<'_>,
+    ) -> Result<Option<RehearsalAbout>, CommandError> {
+        Ok(self.place.with_chart(self.host(work, context)?, &work.pinned))
     }
 
     /// Runs something on the cluster.
@@ -211,13 +255,7 @@ impl PlanFlags {
         context: &mut Context<'_>,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<(T, Heard), CommandError> {
-        let host = if let Some(host) = work.host.get() {
-            host
-        } else {
-            let host = Host::open(&self.cluster, context)?;
-            work.host.get_or_init(|| host)
-        };
-        host.run(context, &work.engine, action)
+        self.host(work, context)?.run(context, &work.engine, action)
     }
 
     /// A takeover that was begun and is not complete.
@@ -229,13 +267,16 @@ impl PlanFlags {
         let found = self.session(work, context, async |session| {
             left_over(&*session.cluster, session.clock).await
         })?;
-        found.map_err(|error| {
-            let mut told = reading_error(&error, self.purpose(), &self.cluster, context);
+        let found = found.map_err(|error| {
+            let mut told = reading_error(&error, self.purpose(), &self.place, context);
             if error.is_refusal() {
                 told.exit = Exit::No;
             }
             told
-        })
+        })?;
+        let Some(mut left) = found else { return Ok(None) };
+        left.plan.rehearsal = self.rehearsal(work, context)?;
+        Ok(Some(left))
     }
 
     /// Files of these flags, each with its flag.
@@ -260,14 +301,8 @@ impl PlanFlags {
 
     /// Finds chart and values.
     pub(crate) fn work(&self, context: &mut Context<'_>) -> Result<Work, CommandError> {
-        let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(&error));
         let values = self.values()?;
-        let pin = pin(LOCK).map_err(|error| fail(&error))?;
-        let archive = cache::resolve(&pin, MAX_ARCHIVE, context)?;
-        let mut warnings = Vec::new();
-        let limits = helm_rs::chart::Limits::default();
-        let pinned = Pinned::load(&pin, &archive.bytes, &limits, &mut warnings)
-            .map_err(|error| fail(&error))?;
+        let pinned = self.place.pinned(context)?;
         let engine = Engine::new(EngineOptions::default());
         let (entropy, holder) = (random()?, holder(context.environment)?);
         Ok(Work {
@@ -307,7 +342,7 @@ impl PlanFlags {
                 "have the rules granted, or name another identity (--kubeconfig, --context)",
             );
         }
-        reading_error(error, self.purpose(), &self.cluster, context)
+        reading_error(error, self.purpose(), &self.place, context)
     }
 
     fn request<'a>(&self, work: &'a Work, session: &Session<'a>) -> Request<'a> {
@@ -333,7 +368,8 @@ impl PlanFlags {
     ) -> Result<Prepared, CommandError> {
         let result = self
             .session(work, context, async |session| prepare(&self.request(work, session)).await)?;
-        let prepared = result.map_err(|error| self.plan_error(&error, context))?;
+        let mut prepared = result.map_err(|error| self.plan_error(&error, context))?;
+        prepared.plan.rehearsal = self.rehearsal(work, context)?;
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {
             // A second plan has them from the first.

@@ -2,15 +2,17 @@
 
 use clap::Args;
 use goyaml::{Limits, Value};
+use helm_rs::error_chain;
+use helm_rs::render::{Engine, EngineOptions};
 use serde_json::json;
 use takeover::access::Purpose;
-use takeover::plan::{Figures, Plan};
+use takeover::plan::{Figures, Plan, RehearsalAbout};
 use takeover::run::status::{RecordState, State, Status, status};
 
-use super::shared::{PlanFlags, session};
+use super::place::PlaceFlags;
+use super::shared::{PlanFlags, Work};
 use super::trouble::reading_error;
 use crate::commands::Context;
-use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::{Output, write_structured};
@@ -39,21 +41,27 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
     #[command(flatten)]
-    cluster: ClusterFlags,
+    place: PlaceFlags,
 }
 
 pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let Arguments { output, cluster } = arguments;
-    let found =
-        session(&cluster, context, async |session| status(&*session.cluster, session.clock).await)?;
-    let status =
-        found.map_err(|error| reading_error(&error, Purpose::Status, &cluster, context))?;
+    let Arguments { output, place } = arguments;
+    let host = place.open(context)?;
+    let engine = Engine::new(EngineOptions::default());
+    let (found, _) = host.run(context, &engine, async |session| {
+        status(&*session.cluster, session.clock).await
+    })?;
+    let status = found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
+    let rehearsal = place.about(&host);
+    drop(host);
     // Where a takeover stands is told even when nothing can be planned.
-    let flags = PlanFlags::of(cluster);
+    let flags = PlanFlags::of(place);
     let plan = flags.work(context).and_then(|work| flags.plan(&work, context));
     let plan = plan.map(|prepared| prepared.plan);
-    let data = data(&status, &plan)?;
-    write_structured(context.ui, output, &data, account(&status, &plan).as_bytes())?;
+    let data = data(&status, &plan, rehearsal.as_ref())?;
+    let mut text = rehearsal.map_or_else(String::new, |about| about.headline() + ".\n");
+    text.push_str(&account(&status, &plan));
+    write_structured(context.ui, output, &data, text.as_bytes())?;
     let refused = plan.as_ref().is_ok_and(Plan::is_refused) && status.state == State::NotBegun;
     if !status.is_whole() || refused {
         return Ok(Exit::No);
@@ -62,9 +70,29 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     plan.map(|_| Exit::Done)
 }
 
+/// Where a takeover stands on the cluster of some work, for people.
+pub(super) fn of_work(
+    flags: &PlanFlags,
+    work: &Work,
+    context: &mut Context<'_>,
+) -> Result<String, CommandError> {
+    let found =
+        flags.session(work, context, async |session| status(&*session.cluster, session.clock).await)?;
+    let status = found.map_err(|error| CommandError::new(error_chain(&error)))?;
+    let plan = flags.plan(work, context).map(|prepared| prepared.plan);
+    Ok(account(&status, &plan))
+}
+
 /// The status as data, with what was found on the cluster.
-fn data(status: &Status, plan: &Result<Plan, CommandError>) -> Result<Value, CommandError> {
+fn data(
+    status: &Status,
+    plan: &Result<Plan, CommandError>,
+    rehearsal: Option<&RehearsalAbout>,
+) -> Result<Value, CommandError> {
     let mut data = serde_json::to_value(status).map_err(CommandError::new)?;
+    if let Some(about) = rehearsal {
+        data["rehearsal"] = serde_json::to_value(about).map_err(CommandError::new)?;
+    }
     match plan {
         Ok(plan) => {
             data["found"] = serde_json::to_value(&plan.found).map_err(CommandError::new)?;

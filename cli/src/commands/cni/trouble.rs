@@ -7,9 +7,9 @@ use helm_rs::cluster::{ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use takeover::access::{Purpose, missing_to_look};
 
+use super::place::PlaceFlags;
 use super::shared::session;
 use crate::commands::Context;
-use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
@@ -21,14 +21,14 @@ const NAMED: usize = 12;
 pub(crate) fn reading_error(
     error: &(dyn Error + 'static),
     purpose: Purpose,
-    cluster: &ClusterFlags,
+    place: &PlaceFlags,
     context: &mut Context<'_>,
 ) -> CommandError {
     let mut told = server_error(error);
     if told.exit != Exit::No {
         return told;
     }
-    let missing = session(cluster, context, async |session| {
+    let missing = session(place, context, async |session| {
         missing_to_look(&*session.cluster, purpose).await
     });
     let missing: Vec<String> =

@@ -83,6 +83,9 @@ pub struct End {
     pub sha256: String,
     /// What could not be read, for people.
     pub unread: Vec<String>,
+    /// What is not as it was in the cluster, and what that means, for people.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 impl About {
@@ -146,7 +149,12 @@ impl About {
 }
 
 impl End {
-    pub(super) fn new(objects: usize, sha256: String, unread: Vec<String>) -> Self {
-        Self { kind: END.to_owned(), objects, sha256, unread }
+    pub(super) fn new(
+        objects: usize,
+        sha256: String,
+        unread: Vec<String>,
+        notes: Vec<String>,
+    ) -> Self {
+        Self { kind: END.to_owned(), objects, sha256, unread, notes }
     }
 }

@@ -28,7 +28,7 @@ fn written() -> Vec<u8> {
     for object in objects() {
         writer.object(&object).unwrap();
     }
-    writer.finish(vec!["secrets: forbidden".to_owned()]).unwrap()
+    writer.finish(vec!["secrets: forbidden".to_owned()], Vec::new()).unwrap()
 }
 
 fn all(bytes: &[u8], limits: &Limits) -> Result<(About, End, Vec<Value>), SnapshotError> {

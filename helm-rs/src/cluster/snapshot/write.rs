@@ -51,14 +51,14 @@ impl<W: Write> Writer<W> {
         self.objects
     }
 
-    /// Ends it: `unread` is what could not be read. Returns the output, which the caller may have
-    /// to end too.
+    /// Ends it: `unread` is what could not be read, `notes` what is not as it was. Returns the
+    /// output, which the caller may have to end too.
     ///
     /// # Errors
     /// Those of the output.
-    pub fn finish(mut self, unread: Vec<String>) -> io::Result<W> {
+    pub fn finish(mut self, unread: Vec<String>, notes: Vec<String>) -> io::Result<W> {
         let sha256 = hexadecimal(&std::mem::take(&mut self.digest).finalize());
-        let end = End::new(self.objects, sha256, unread);
+        let end = End::new(self.objects, sha256, unread, notes);
         self.line(&end)?;
         self.out.flush()?;
         Ok(self.out)

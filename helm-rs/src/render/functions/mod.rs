@@ -12,6 +12,7 @@
 use gotemplate::FunctionMap;
 
 pub(crate) use base::base64_encode;
+pub use crypto::certificate_authority;
 
 mod base;
 mod case;

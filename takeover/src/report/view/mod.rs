@@ -27,6 +27,8 @@ use crate::plan::{
 pub(crate) struct View {
     /// What comes of it, in one line.
     pub(crate) headline: String,
+    /// That it is a rehearsal, and what that means; empty for a plan of a cluster.
+    pub(crate) rehearsal: Vec<String>,
     /// `refused`, `consent`, `ready` or `nothing`: how the headline is coloured.
     pub(crate) mood: &'static str,
     pub(crate) found: Vec<Fact>,
@@ -206,6 +208,7 @@ impl View {
         let (headline, mood) = headline(plan);
         Self {
             headline,
+            rehearsal: rehearsal(plan),
             mood,
             found: found(plan),
             unexplained: unexplained(plan),
@@ -302,7 +305,23 @@ fn is_quiet(object: &ObjectPlan) -> bool {
     object.differences.is_empty() && object.residue.is_empty() && object.action != Action::Create
 }
 
+fn rehearsal(plan: &Plan) -> Vec<String> {
+    let Some(about) = &plan.rehearsal else { return Vec::new() };
+    std::iter::once(about.headline() + ".")
+        .chain(about.notes.iter().cloned())
+        .map(|line| safe(&line))
+        .collect()
+}
+
 fn headline(plan: &Plan) -> (String, &'static str) {
+    let (headline, mood) = what_comes(plan);
+    match plan.rehearsal {
+        Some(_) => (format!("Rehearsal: {headline}"), mood),
+        None => (headline, mood),
+    }
+}
+
+fn what_comes(plan: &Plan) -> (String, &'static str) {
     let version =
         |text: &str| if text.is_empty() { String::new() } else { format!(" {}", safe(text)) };
     let (from, chart) = (version(&plan.found.version), version(&plan.chart.version));

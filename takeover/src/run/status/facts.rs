@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Facts, StatusError};
-use crate::gate::{consented, patch};
-use crate::plan::{Key, hash_leaves};
+use crate::gate::patch;
+use crate::plan::Key;
 use crate::rendered::manifest_objects;
 use crate::run::backup::{BackedUp, Backup, backups, hash_of};
 use crate::run::execute::left;
@@ -418,8 +418,7 @@ async fn under_way(
             None => found.missing.push(title),
             Some(Value::Null) => {}
             Some(live) => {
-                let nothing = BTreeSet::new();
-                let state = hash_leaves(&key, &consented(&live, &object.desired(), &nothing));
+                let state = object.state(&key, &live);
                 let is_known = state == object.before || state == object.after;
                 // As a run decides it. Where ownership alone is written, both states are one.
                 let needs_nothing =

@@ -1,7 +1,6 @@
 //! What `ichor release install` and `upgrade` share: flags, the session, the result.
 
 mod post_renderer;
-mod session;
 
 use clap::Args;
 use helm_rs::action::{ActionError, DryRun, ReleaseOptions};
@@ -23,7 +22,7 @@ use crate::flags;
 use crate::output::Output;
 
 use post_renderer::PostRendererFlags;
-pub(crate) use session::{Heard, Host, run};
+pub(crate) use crate::session::{Heard, Host, run};
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]

@@ -135,9 +135,23 @@ fn stand_in(runtime: &mut dyn Runtime) -> Result<Option<Certificate>, CallError>
 
 const NO_ALTERNATIVES: Alternatives<'_> = Alternatives { addresses: None, names: None };
 
-fn authority(runtime: &mut dyn Runtime, name: &Str, days: i64, key: &PrivateKey) -> Made {
-    let template = template(Host::of(runtime)?, name, &NO_ALTERNATIVES, days)?.for_authority();
+fn authority(host: &mut Host, name: &Str, days: i64, key: &PrivateKey) -> Made {
+    let template = template(host, name, &NO_ALTERNATIVES, days)?.for_authority();
     finish(&template, key, None, key)
+}
+
+/// A certificate authority as `genCA` makes it: certificate and key, in PEM.
+///
+/// # Errors
+/// The text of `genCA`'s error.
+pub fn certificate_authority(
+    host: &mut Host,
+    name: &str,
+    days: i64,
+) -> Result<(String, String), String> {
+    let key = PrivateKey::generate_rsa_2048(host.random());
+    let made = authority(host, &name.into(), days, &key).map_err(|error| error.to_string())?;
+    Ok((made.certificate.to_string(), made.key.to_string()))
 }
 
 fn gen_ca(runtime: &mut dyn Runtime, name: Str, days: i64) -> Made {
@@ -145,12 +159,12 @@ fn gen_ca(runtime: &mut dyn Runtime, name: Str, days: i64) -> Made {
         return Ok(pair);
     }
     let key = new_key(runtime)?;
-    authority(runtime, &name, days, &key)
+    authority(Host::of(runtime)?, &name, days, &key)
 }
 
 fn gen_ca_with_key(runtime: &mut dyn Runtime, name: Str, days: i64, key: Str) -> Made {
     let key = parse_key(&key)?;
-    authority(runtime, &name, days, &key)
+    authority(Host::of(runtime)?, &name, days, &key)
 }
 
 fn self_signed(

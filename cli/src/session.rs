@@ -1,20 +1,25 @@
-//! Running an action on the cluster: runtime, client, records, signals, what is heard.
+//! Running an action on a cluster: client, records, signals, what is heard. The cluster is a live
+//! one, or a snapshot's in memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helm_rs::action::Session;
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Observer, Waiting};
-use helm_rs::cluster::Cluster;
-use helm_rs::cluster::live::SystemClock;
+use helm_rs::cluster::{Clock, Cluster, block_on};
 use helm_rs::release::storage::{ObjectDriver, ObjectKind};
 use helm_rs::render::Engine;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use takeover::snapshot::Stage;
 
 use crate::commands::Context;
-use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::ui::Ui;
+#[cfg(feature = "network")]
+use {
+    crate::connection::{ClusterFlags, record_kind},
+    helm_rs::cluster::live::SystemClock,
+    tokio::runtime::Runtime,
+    tokio::signal::unix::{SignalKind, signal},
+};
 
 /// What an action told while it ran.
 #[derive(Debug, Default)]
@@ -79,6 +84,7 @@ impl Observer for Teller<'_> {
 
 /// Runs an action: connects, watches for signals, and hands out a session. Returns what the
 /// action returns and what it told.
+#[cfg(feature = "network")]
 pub(crate) fn run<T>(
     flags: &ClusterFlags,
     context: &mut Context<'_>,
@@ -88,11 +94,9 @@ pub(crate) fn run<T>(
     Host::open(flags, context)?.run(context, engine, action)
 }
 
-/// A connection to a cluster, for one action or several: discovery is read once.
+/// A cluster, for one action or several: discovery is read once.
 pub(crate) struct Host {
-    /// None once it is dropped.
-    runtime: Option<Runtime>,
-    cluster: Arc<dyn Cluster>,
+    place: Place,
     cancel: Arc<Cancel>,
     /// What the server warned of, since it was told last.
     warnings: Arc<Mutex<Vec<String>>>,
@@ -100,8 +104,20 @@ pub(crate) struct Host {
     namespace: String,
 }
 
+/// What stands behind a [`Host`].
+enum Place {
+    #[cfg(feature = "network")]
+    Live {
+        /// None once it is dropped.
+        runtime: Option<Runtime>,
+        cluster: Arc<dyn Cluster>,
+    },
+    Stage(Arc<Stage>),
+}
+
 impl Host {
     /// Connects, and watches for signals.
+    #[cfg(feature = "network")]
     pub(crate) fn open(flags: &ClusterFlags, context: &Context<'_>) -> Result<Self, CommandError> {
         let environment = context.environment;
         let kind = record_kind(environment)?;
@@ -123,7 +139,28 @@ impl Host {
             Ok::<_, CommandError>(live)
         })?;
         let namespace = flags.namespace(environment);
-        Ok(Self { runtime: Some(runtime), cluster, cancel, warnings, kind, namespace })
+        let place = Place::Live { runtime: Some(runtime), cluster };
+        Ok(Self { place, cancel, warnings, kind, namespace })
+    }
+
+    /// A snapshot's cluster in memory, at the time when it was taken.
+    pub(crate) fn stage(stage: Stage) -> Self {
+        Self {
+            place: Place::Stage(Arc::new(stage)),
+            cancel: Arc::default(),
+            warnings: Arc::default(),
+            kind: ObjectKind::Secret,
+            namespace: String::new(),
+        }
+    }
+
+    /// The cluster in memory; none for a live one.
+    pub(crate) fn as_stage(&self) -> Option<&Arc<Stage>> {
+        match &self.place {
+            #[cfg(feature = "network")]
+            Place::Live { .. } => None,
+            Place::Stage(stage) => Some(stage),
+        }
     }
 
     /// Hands out a session. Returns what the action returns and what it told.
@@ -133,51 +170,74 @@ impl Host {
         engine: &Engine,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<(T, Heard), CommandError> {
-        let Some(runtime) = &self.runtime else {
-            return Err(CommandError::new("the connection is closed"));
-        };
+        match &self.place {
+            #[cfg(feature = "network")]
+            Place::Live { runtime, cluster } => {
+                let Some(runtime) = runtime else {
+                    return Err(CommandError::new("the connection is closed"));
+                };
+                runtime.block_on(async {
+                    // Its waits need the runtime.
+                    let clock = SystemClock::new();
+                    Ok(self.act(context, engine, (cluster, &clock), action).await)
+                })
+            }
+            Place::Stage(stage) => {
+                Ok(block_on(self.act(context, engine, (&stage.cluster(), &*stage.clock), action)))
+            }
+        }
+    }
+
+    async fn act<T>(
+        &self,
+        context: &mut Context<'_>,
+        engine: &Engine,
+        (cluster, clock): (&Arc<dyn Cluster>, &dyn Clock),
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> (T, Heard) {
         let environment = context.environment;
         let progress =
             !context.global.quiet && (context.global.verbose || environment.is_terminal());
-        runtime.block_on(async {
-            let clock = SystemClock::new();
-            let mut driver = ObjectDriver::new(&*self.cluster, &clock, self.kind, &self.namespace);
-            FIELD_MANAGER.clone_into(&mut driver.field_manager);
-            let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };
-            let session = Session {
-                cluster: Arc::clone(&self.cluster),
-                driver: &driver,
-                clock: &clock,
-                zone: environment.zone(),
-                observer: &teller,
-                cancel: &self.cancel,
-                engine,
-            };
-            let result = action(&session).await;
-            let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
-            heard.cancelled = self.cancel.is_cancelled();
-            let mut told = Vec::new();
-            for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                if !told.contains(&warning) {
-                    context.ui.warning(format!("Warning: {warning}"));
-                    told.push(warning);
-                }
+        let mut driver = ObjectDriver::new(&**cluster, clock, self.kind, &self.namespace);
+        FIELD_MANAGER.clone_into(&mut driver.field_manager);
+        let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };
+        let session = Session {
+            cluster: Arc::clone(cluster),
+            driver: &driver,
+            clock,
+            zone: environment.zone(),
+            observer: &teller,
+            cancel: &self.cancel,
+            engine,
+        };
+        let result = action(&session).await;
+        let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        heard.cancelled = self.cancel.is_cancelled();
+        let mut told = Vec::new();
+        for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if !told.contains(&warning) {
+                context.ui.warning(format!("Warning: {warning}"));
+                told.push(warning);
             }
-            Ok((result, heard))
-        })
+        }
+        (result, heard)
     }
 }
 
-impl Drop for Host {
+#[cfg(feature = "network")]
+impl Drop for Place {
     fn drop(&mut self) {
         // Requests that nobody waits for any more need not end.
-        if let Some(runtime) = self.runtime.take() {
+        if let Self::Live { runtime, .. } = self
+            && let Some(runtime) = runtime.take()
+        {
             runtime.shutdown_background();
         }
     }
 }
 
 /// The first SIGINT or SIGTERM asks for the end, the second one makes it.
+#[cfg(feature = "network")]
 fn watch_signals(cancel: &Arc<Cancel>) -> Result<(), CommandError> {
     let failed = |error| CommandError::new(format_args!("cannot watch for signals: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;

@@ -1,0 +1,55 @@
+//! What lasts of a takeover: its objects without what every run makes anew.
+
+use std::collections::BTreeMap;
+
+use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use serde_json::Value;
+
+use crate::run::{backup, stored};
+use crate::survey::text;
+
+/// Objects by name, without what every run makes anew: versions, times, status, ichor's records but
+/// for the status of the one that counts, the Lease and the stored plan.
+pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
+    let mut state = BTreeMap::new();
+    for mut object in objects {
+        let (kind, name) =
+            (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
+        if kind == "Lease" || name == stored::SECRET {
+            continue;
+        }
+        let namespace = text(&object, "/metadata/namespace").to_owned();
+        if is_own_record(&object) {
+            let status = text(&object, "/metadata/labels/status");
+            if status == "deployed" {
+                state.insert("ichor's record".to_owned(), status.into());
+            }
+            continue;
+        }
+        if backup::is_backup(&object) && backup::holds_own(&object) {
+            // Ichor's own records, retired by a restore: their number and times differ.
+            state.insert("backup of ichor's records".to_owned(), Value::Null);
+            continue;
+        }
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in
+                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
+            {
+                metadata.remove(field);
+            }
+        }
+        if let Some(object) = object.as_object_mut() {
+            object.remove("status");
+        }
+        state.insert(format!("{kind} {namespace}/{name}"), object);
+    }
+    state
+}
+
+/// Whether an object is a record of ichor's release.
+pub fn is_own_record(object: &Value) -> bool {
+    text(object, "/metadata/namespace") == RECORD_NAMESPACE
+        && text(object, "/metadata/name")
+            .strip_prefix("sh.helm.release.v1.")
+            .is_some_and(|rest| rest.strip_prefix(RELEASE).is_some_and(|v| v.starts_with(".v")))
+}
