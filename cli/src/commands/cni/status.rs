@@ -200,7 +200,7 @@ fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
 /// What to do about objects that are not as ichor's record has them.
 const DRIFT: &str = "what runs is not what ichor's record renders (`ichor cni plan` shows each leaf); \
     to write it again as it should be: ichor release upgrade cilium cilium-VERSION.tgz -n \
-    ichor-system --reset-then-reuse-values (docs/takeover.md, \"Changing values afterwards\")";
+    ichor-system --reset-then-reuse-values (docs/operator.md, \"Changing values afterwards\")";
 
 /// What real Helm sees.
 fn helm(line: &mut impl FnMut(&str, String), status: &Status) {
