@@ -32,6 +32,7 @@ use takeover::snapshot::Stage;
 use test_support::{Missing, peer, place};
 
 const CHECK: &str = include_str!("check.js");
+const STYLE: &str = include_str!("../../src/report/page.css");
 const FOLDS: &str = include_str!("folds.js");
 
 /// Name, medium, width and height of what a page is looked at on. A4 within its margins is 180 mm
@@ -148,7 +149,10 @@ fn reports_are_readable_on_desktop_phone_and_paper() {
     // Plans with something of everything.
     for name in ["upgrade", "quiet"] {
         let report = place::repository().join(format!("takeover/tests/report/{name}.html"));
-        pages.push(report.canonicalize().unwrap());
+        let html = std::fs::read_to_string(report).unwrap();
+        let path = folder.path().join(format!("{name}.html"));
+        std::fs::write(&path, html.replace("(page.css)", STYLE)).unwrap();
+        pages.push(path);
     }
     let mut browser = Browser::start(&program);
     let version = browser.call("Runtime.evaluate", &json!({"expression": "navigator.userAgent"}));
