@@ -1,8 +1,10 @@
 //! Files that commands write beside their result: whole, or not at all.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 /// What becomes of a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +21,86 @@ pub(crate) enum Existing {
 /// # Errors
 /// What the system says; nothing is left behind.
 pub(crate) fn write(file: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    let replaces = existing == Existing::Replace;
-    if replaces && is_special(file) {
+    if existing == Existing::Replace && is_special(file) {
         return fs::write(file, bytes);
     }
-    let file = if replaces { real(file) } else { file.to_path_buf() };
-    let mut half = temporary(0o666).tempfile_in(directory(&file))?;
+    let mut half = Half::with_mode(file, existing, 0o666)?;
     half.write_all(bytes)?;
-    half.as_file().sync_all()?;
-    let moved = if replaces { half.persist(file) } else { half.persist_noclobber(file) };
-    moved.map(drop).map_err(|error| error.error)
+    half.finish()
+}
+
+/// A file that is written piece by piece: beside its place, and moved there at the end. Dropped
+/// before, it leaves nothing behind.
+pub(crate) enum Half {
+    /// A file.
+    File {
+        /// What is written.
+        half: BufWriter<NamedTempFile>,
+        /// Where it goes.
+        file: PathBuf,
+        /// What becomes of one that is there.
+        existing: Existing,
+    },
+    /// What is no file, such as a pipe: it is written to.
+    Special(BufWriter<File>),
+}
+
+impl Half {
+    /// Begins a file that its owner alone may read.
+    ///
+    /// # Errors
+    /// What the system says; [`io::ErrorKind::AlreadyExists`] for a file that is to stay.
+    pub(crate) fn create(file: &Path, existing: Existing) -> io::Result<Self> {
+        if is_special(file) {
+            return Ok(Self::Special(BufWriter::new(File::options().write(true).open(file)?)));
+        }
+        if existing == Existing::Keep && fs::symlink_metadata(file).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Self::with_mode(file, existing, 0o600)
+    }
+
+    fn with_mode(file: &Path, existing: Existing, mode: u32) -> io::Result<Self> {
+        let replaces = existing == Existing::Replace;
+        let file = if replaces { real(file) } else { file.to_path_buf() };
+        let half = BufWriter::new(temporary(mode).tempfile_in(directory(&file))?);
+        Ok(Self::File { half, file, existing })
+    }
+
+    /// Moves it to its place.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::File { half, file, existing } => {
+                let half = half.into_inner().map_err(io::IntoInnerError::into_error)?;
+                half.as_file().sync_all()?;
+                let moved = match existing {
+                    Existing::Replace => half.persist(file),
+                    Existing::Keep => half.persist_noclobber(file),
+                };
+                moved.map(drop).map_err(|error| error.error)
+            }
+            Self::Special(mut out) => out.flush(),
+        }
+    }
+}
+
+impl Write for Half {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File { half, .. } => half.write(bytes),
+            Self::Special(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File { half, .. } => half.flush(),
+            Self::Special(out) => out.flush(),
+        }
+    }
 }
 
 /// A file or folder under a name of its own until it is whole, with the rights of a usual one: the

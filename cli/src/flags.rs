@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
+#[cfg(feature = "network")]
 use std::time::Duration;
 
 use clap::{ArgAction, Command};

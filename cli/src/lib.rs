@@ -8,6 +8,7 @@
 //! ```
 
 mod cache;
+mod changes;
 mod commands;
 #[cfg(feature = "network")]
 mod connection;

@@ -47,3 +47,36 @@ pub(crate) fn printable(text: &str) -> String {
     }
     out
 }
+
+/// Bytes for people: three digits and a unit.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(value < 9.95);
+    format!("{value:.digits$} {}", UNITS.get(unit).unwrap_or(&""))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (20_000, "20 KiB"),
+            (1_048_576, "1.0 MiB"),
+            (2_147_483_648, "2.0 GiB"),
+        ] {
+            assert_eq!(super::size(bytes), text);
+        }
+    }
+}

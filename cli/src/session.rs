@@ -64,6 +64,12 @@ impl Observer for Teller<'_> {
         }
     }
 
+    fn progress(&self, line: &str) {
+        if self.progress {
+            self.ui.lock().unwrap_or_else(PoisonError::into_inner).note(line);
+        }
+    }
+
     fn output(&self, log: &[u8]) {
         self.ui.lock().unwrap_or_else(PoisonError::into_inner).log(log);
     }

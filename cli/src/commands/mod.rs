@@ -9,6 +9,7 @@ mod completions;
 pub(crate) mod etcd;
 mod man;
 mod release;
+mod snapshot;
 
 use std::ffi::OsString;
 
@@ -77,6 +78,9 @@ enum Command {
     /// Look into an etcd snapshot: what a cluster had, without the cluster
     #[command(subcommand, arg_required_else_help = true)]
     Etcd(etcd::Command),
+    /// A cluster in a file: take one, look at it, compare two
+    #[command(subcommand, arg_required_else_help = true)]
+    Snapshot(snapshot::Command),
     /// Bring a running cluster under ichor: its Cilium
     #[cfg(feature = "offline")]
     Adopt(Box<adopt::Arguments>),
@@ -167,6 +171,7 @@ fn dispatch(
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
         Command::Etcd(command) => etcd::run(command, &mut context),
+        Command::Snapshot(command) => snapshot::run(command, &mut context),
         #[cfg(feature = "offline")]
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
         #[cfg(feature = "offline")]

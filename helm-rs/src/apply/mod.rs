@@ -82,6 +82,11 @@ pub trait Observer: Send + Sync {
         let _ = line;
     }
 
+    /// How far something is that takes a while.
+    fn progress(&self, line: &str) {
+        let _ = line;
+    }
+
     /// The log of a hook's container, which the chart wants to be shown.
     fn output(&self, log: &[u8]) {
         let _ = log;

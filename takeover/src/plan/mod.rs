@@ -91,6 +91,9 @@ pub struct RehearsalAbout {
     pub snapshot: String,
     /// When it was taken (RFC 3339).
     pub taken: String,
+    /// The chart, as the user named it; empty for the pinned one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub chart: String,
     /// What the cluster itself may answer otherwise, as sentences.
     pub notes: Vec<String>,
 }

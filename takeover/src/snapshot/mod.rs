@@ -9,6 +9,7 @@
 //! memory, whose every call is recorded.
 
 mod digests;
+mod dump;
 mod lasting;
 pub mod select;
 mod stage;
@@ -17,6 +18,7 @@ mod take;
 mod tests;
 mod timeline;
 
+pub use dump::Dump;
 pub use lasting::{is_own_record, lasting};
 pub use stage::{Stage, StageError};
 pub use take::{TakeError, TakeOptions, Taken, take};

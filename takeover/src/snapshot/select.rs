@@ -1,10 +1,13 @@
 //! What of a cluster's objects a takeover looks at, wherever they come from.
 
 use cilium::pinned::{CHART, NAMESPACE, RECORD_NAMESPACE, RELEASE};
+use helm_rs::cluster::Kind;
 use helm_rs::release::{CodecLimits, Summary, decode};
 use serde_json::Value;
 
-use crate::survey::text;
+use crate::run::lock::LEASE;
+use crate::run::stored;
+use crate::survey::{claimed_release, text};
 
 /// Kinds of which there are many, that controllers write all the time, and that no chart has.
 const PASSING: [(&str, &str); 13] = [
@@ -69,6 +72,48 @@ pub fn is_record(object: &Value) -> bool {
     matches!(text(object, "/kind"), "Secret" | "ConfigMap")
         && text(object, "/metadata/name").starts_with("sh.helm.release.v1.")
         && text(object, "/metadata/labels/owner") == "helm"
+}
+
+/// What is kept of objects that are all at hand.
+pub struct Selection {
+    places: Vec<String>,
+    records: Records,
+}
+
+impl Selection {
+    /// By the agents' DaemonSet, and by whether a takeover was begun ([`is_begun`]).
+    pub fn of(agent: Option<&Value>, is_begun: bool, more: &[String]) -> Self {
+        let claim = agent.map(claimed_release).unwrap_or_default();
+        let records = Records::of(&claim.0, is_begun);
+        Self { places: namespaces(&claim, more), records }
+    }
+
+    /// Whether an object is kept; `plural` is its resource's name, where that is known.
+    pub fn keeps(&mut self, object: &Value, plural: &str) -> bool {
+        let kind = Kind::of(object);
+        let namespace = text(object, "/metadata/namespace");
+        if is_record(object) {
+            return self.records.keeps(object);
+        }
+        let is_lock = kind.kind == "Lease"
+            && (namespace, text(object, "/metadata/name")) == (RECORD_NAMESPACE, LEASE);
+        is_lock
+            || !is_passing(&kind.group, plural)
+                && (namespace.is_empty()
+                    || is_everywhere(&kind.group, plural)
+                    || self.places.iter().any(|place| place == namespace))
+    }
+
+    /// What was left out of records, for people.
+    pub fn note(&self) -> Option<String> {
+        self.records.note()
+    }
+}
+
+/// Whether an object says that a takeover was begun: the plan that is stored then.
+pub fn is_begun(object: &Value) -> bool {
+    let name = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    text(object, "/kind") == "Secret" && name == (RECORD_NAMESPACE, stored::SECRET)
 }
 
 /// Which records are kept.

@@ -34,7 +34,8 @@ pub struct Stage {
     pub end: End,
     /// The clock.
     pub clock: Arc<ManualClock>,
-    memory: Arc<MemoryCluster>,
+    /// The cluster itself: what is done on it is in no timeline.
+    pub memory: Arc<MemoryCluster>,
     /// Those of the program that runs on it now.
     faults: Mutex<Arc<Faults<'static>>>,
 }
@@ -84,11 +85,6 @@ impl Stage {
         self.faults()
     }
 
-    /// The cluster itself: what is done on it is in no timeline.
-    pub fn memory(&self) -> &Arc<MemoryCluster> {
-        &self.memory
-    }
-
     /// Fails a call to come.
     pub fn plan_fault(&self, fault: Fault) {
         self.faults().plan(fault);
@@ -129,8 +125,10 @@ impl Stage {
             notes.push("the snapshot holds the data of Secrets as keyed digests".to_owned());
         }
         let unread = self.end.unread.iter().map(|what| format!("not in the snapshot: {what}"));
-        notes.extend(unread.chain(self.end.notes.iter().cloned()));
-        RehearsalAbout { snapshot: snapshot.to_owned(), taken: self.about.taken.clone(), notes }
+        let notes_of = self.end.notes.iter().map(|what| format!("not as in the cluster: {what}"));
+        notes.extend(unread.chain(notes_of));
+        let (snapshot, taken) = (snapshot.to_owned(), self.about.taken.clone());
+        RehearsalAbout { snapshot, taken, notes, ..RehearsalAbout::default() }
     }
 
     /// Writes a snapshot of what it is now: one that says that it comes of a rehearsal.

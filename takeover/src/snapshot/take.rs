@@ -130,7 +130,7 @@ pub async fn take<W: Write>(
         {
             continue;
         }
-        observer.log(&format!("reading {}", resource.qualified()));
+        observer.progress(&format!("reading {}", resource.qualified()));
         taking.kind(resource, &places).await?;
     }
     taking.lock(&leases()).await?;

@@ -9,10 +9,11 @@ use std::time::Duration;
 use helm_rs::cluster::Moment;
 use plane::{FaultProxy, Match, Paused, Plane, RequestRecord};
 use serde_json::Value;
+use takeover::snapshot::lasting;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::Bed;
-use crate::rehearsal::{holds, normalised, same_record, text};
+use crate::rehearsal::{holds, same_record, text};
 
 /// A plane with a proxy before it and the program.
 pub struct Site {
@@ -201,8 +202,7 @@ impl Site {
             "NodeMetrics",
             "ServiceCIDR",
         ];
-        let lasting = all.into_iter().filter(|object| !passing.contains(&text(object, "/kind")));
-        normalised(lasting)
+        lasting(all.into_iter().filter(|object| !passing.contains(&text(object, "/kind"))))
     }
 
     /// What real Helm sees: the namespace of the records, release, revision and status of every

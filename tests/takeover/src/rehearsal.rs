@@ -9,9 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
-use helm_rs::cluster::{
-    CallRecord, Clock, Cluster, Count, Effect, Fault, Faults, ManualClock, Moment,
-};
+use helm_rs::cluster::snapshot::{About, End};
+use helm_rs::cluster::{CallRecord, Clock as _, Count, Discovery, Effect, Fault, Moment};
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::Value;
@@ -19,6 +18,7 @@ use takeover::plan::{Prepared, Request, WhoWrites, prepare};
 use takeover::run::backup::{Backup, backups};
 use takeover::run::restore::restore;
 use takeover::run::{Done, Run, RunError, take_over};
+use takeover::snapshot::{Stage, lasting};
 
 use crate::{Bed, export, pinned};
 
@@ -45,36 +45,29 @@ pub struct Rehearsal {
     pinned: cilium::pinned::Pinned,
 }
 
-/// A cluster in memory with its clock, and what kills runs on it.
-pub struct Stage {
-    /// The clock: waiting moves it, nothing else does.
-    pub clock: Arc<ManualClock>,
-    /// The cluster itself.
-    pub memory: Arc<MemoryCluster>,
-    /// What runs see of it.
-    pub faults: Arc<Faults<'static>>,
+/// What tests do to a cluster in memory, and look at.
+pub trait Tried {
+    /// Kills the next run at its write number `at`, from 1.
+    fn kill(&self, at: usize, moment: Moment);
+    /// The writes of the runs since the last restart.
+    fn writes(&self) -> Vec<CallRecord>;
+    /// An object by kind, namespace and name.
+    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
+    /// Ichor's records: revision and status, oldest first.
+    fn own_records(&self) -> Vec<(i64, String)>;
 }
 
-impl Stage {
-    /// The cluster as a program sees it that was started after everything that happened so far.
-    pub fn fresh(&mut self) {
-        let memory: Arc<dyn Cluster> = Arc::clone(&self.memory) as _;
-        self.faults = Arc::new(Faults::shared(memory, Arc::clone(&self.clock) as _));
+impl Tried for Stage {
+    fn kill(&self, at: usize, moment: Moment) {
+        self.restart();
+        self.plan_fault(Fault { count: Count::Writes, at, moment, effect: Effect::Poison });
     }
 
-    /// Kills the next run at its write number `at`, from 1.
-    pub fn kill(&mut self, at: usize, moment: Moment) {
-        self.fresh();
-        self.faults.plan(Fault { count: Count::Writes, at, moment, effect: Effect::Poison });
+    fn writes(&self) -> Vec<CallRecord> {
+        self.timeline().into_iter().filter(CallRecord::is_write).collect()
     }
 
-    /// The writes of the runs since [`Stage::fresh`].
-    pub fn writes(&self) -> Vec<CallRecord> {
-        self.faults.timeline().into_iter().filter(CallRecord::is_write).collect()
-    }
-
-    /// An object by kind, namespace and name.
-    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         self.memory.objects().into_iter().find(|object| {
             text(object, "/kind") == kind
                 && text(object, "/metadata/namespace") == namespace
@@ -82,8 +75,7 @@ impl Stage {
         })
     }
 
-    /// Ichor's records: revision and status, oldest first.
-    pub fn own_records(&self) -> Vec<(i64, String)> {
+    fn own_records(&self) -> Vec<(i64, String)> {
         let mut records: Vec<(i64, String)> = self
             .memory
             .objects()
@@ -168,20 +160,17 @@ impl Rehearsal {
 
     /// A cluster as it is at the beginning.
     pub fn stage(&self) -> Stage {
-        let clock = Arc::new(ManualClock::new("2026-01-01T00:00:00Z".parse().expect("a time")));
-        let options = MemoryOptions { controllers: true, ..MemoryOptions::default() };
-        let memory = MemoryCluster::new(Arc::clone(&clock) as Arc<dyn Clock>, options);
+        let MemoryOptions { version, identity, .. } = MemoryOptions::default();
+        let mut about = About::new(version, &identity, &Discovery::default());
+        "2026-01-01T00:00:00Z".clone_into(&mut about.taken);
         let objects = self.objects.iter().map(|object| ("export".to_owned(), object.clone()));
-        memory.load(objects.collect()).expect("objects");
-        let memory = Arc::new(memory);
-        let faults = Faults::shared(Arc::clone(&memory) as _, Arc::clone(&clock) as _);
-        Stage { clock, memory, faults: Arc::new(faults) }
+        Stage::of(about, End::default(), objects.collect()).expect("objects")
     }
 
     /// What is planned on a stage.
     pub fn request<'a>(&'a self, stage: &'a Stage) -> Request<'a> {
         Request {
-            cluster: Arc::clone(&stage.faults) as _,
+            cluster: stage.cluster(),
             clock: &*stage.clock,
             engine: &self.engine,
             pinned: &self.pinned,
@@ -231,7 +220,7 @@ impl Rehearsal {
                 .map(drop)
                 .map_err(|error| error_chain(&error)),
             Action::Restore => {
-                let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
+                let cluster = stage.cluster();
                 let done = restore(&cluster, &*stage.clock, holder, None, &Silent).await;
                 done.map(drop).map_err(|error| error_chain(&error))
             }
@@ -263,13 +252,13 @@ impl Rehearsal {
             for moment in [Moment::Before, Moment::After] {
                 let call = writes.get(at - 1).map(ToString::to_string).unwrap_or_default();
                 let title = format!("killed {moment:?} write {at} ({call})");
-                let mut stage = self.stage();
+                let stage = self.stage();
                 stage.kill(at, moment);
                 let killed = self.run(&stage, "killed").await;
                 // The last write gives the lock back; what becomes of it is of no account.
                 assert!(killed.is_err() || at == writes.len(), "{title}");
                 self.nothing_is_lost(&stage).await;
-                self.recover(&mut stage, &title).await;
+                self.recover(&stage, &title).await;
                 ends_as(&stage, &expected, &title);
                 points += 1;
             }
@@ -292,7 +281,7 @@ impl Rehearsal {
             let (one, two) = (number() % (writes.len() - 1) + 1, number() % (writes.len() + 2) + 1);
             let (first, second) = (moment(number()), moment(number()));
             let title = format!("killed {first:?} write {one}, then {second:?} write {two}");
-            let mut stage = self.stage();
+            let stage = self.stage();
             stage.kill(one, first);
             assert!(self.run(&stage, "killed").await.is_err(), "{title}");
             self.nothing_is_lost(&stage).await;
@@ -301,7 +290,7 @@ impl Rehearsal {
             let killed = self.run(&stage, "killed again").await;
             self.nothing_is_lost(&stage).await;
             if killed.is_err() {
-                self.recover(&mut stage, &title).await;
+                self.recover(&stage, &title).await;
             }
             ends_as(&stage, &expected, &title);
         }
@@ -316,12 +305,12 @@ impl Rehearsal {
 
     /// Runs it again after a kill: it succeeds, and waits for a dead run's lock as long as the
     /// rules say and no longer.
-    async fn recover(&self, stage: &mut Stage, title: &str) {
+    async fn recover(&self, stage: &Stage, title: &str) {
         let is_held = stage
             .object("Lease", "ichor-system", "ichor-cni")
             .is_some_and(|lease| !text(&lease, "/spec/holderIdentity").is_empty());
         let before = stage.clock.elapsed();
-        stage.fresh();
+        stage.restart();
         match self.run(stage, "second").await {
             Ok(()) => {}
             // The last step was done: a restore has nothing to put back any more.
@@ -375,49 +364,9 @@ pub fn holds(backup: &Backup, original: &Value) -> bool {
     })
 }
 
-/// What a run leaves, without what every run makes anew: versions, times, ichor's records but for
-/// the status of the one that counts, the Lease and the stored plan.
+/// What a run leaves, without what every run makes anew.
 pub fn end_state(memory: &MemoryCluster) -> BTreeMap<String, Value> {
-    normalised(memory.objects().iter().map(|object| (**object).clone()))
-}
-
-/// Objects by name, without what every run makes anew.
-pub fn normalised(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
-    let mut state = BTreeMap::new();
-    for mut object in objects {
-        let (kind, name) =
-            (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
-        if kind == "Lease" || name == "ichor-cni-plan" {
-            continue;
-        }
-        let namespace = text(&object, "/metadata/namespace").to_owned();
-        let is_own = namespace == "ichor-system" && name.starts_with("sh.helm.release.v1.cilium.v");
-        if is_own {
-            let status = text(&object, "/metadata/labels/status");
-            if status == "deployed" {
-                state.insert("ichor's record".to_owned(), status.into());
-            }
-            continue;
-        }
-        if text(&object, "/metadata/labels/ichor.maesh.dev~1backup") == "prior-release"
-            && text(&object, "/metadata/annotations/ichor.maesh.dev~1prior-records")
-                .contains("\"ichor-system\"")
-        {
-            // Ichor's own records, retired by a restore: their number and times differ.
-            state.insert("backup of ichor's records".to_owned(), Value::Null);
-            continue;
-        }
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in
-                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
-            {
-                metadata.remove(field);
-            }
-        }
-        object.as_object_mut().expect("an object").remove("status");
-        state.insert(format!("{kind} {namespace}/{name}"), object);
-    }
-    state
+    lasting(memory.objects().iter().map(|object| (**object).clone()))
 }
 
 /// The steps of a run, in their order.

@@ -1,7 +1,6 @@
 //! On what a command works: a live cluster, or a snapshot's in memory.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cilium::pinned::{CHART, Pinned, pin};
 use clap::Args;
@@ -10,10 +9,10 @@ use helm_rs::error_chain;
 use helm_rs::gotext::io_text;
 use helm_rs::repo::Digest;
 use takeover::plan::RehearsalAbout;
-use takeover::snapshot::Stage;
 
 use crate::cache;
-use crate::commands::Context;
+use crate::commands::etcd::EtcdFlags;
+use crate::commands::{Context, snapshot};
 #[cfg(feature = "network")]
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
@@ -41,7 +40,8 @@ const LIVE: [&str; 0] = [];
 /// The cluster that is meant.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PlaceFlags {
-    /// Rehearse: work in memory on a snapshot of a cluster, and touch no cluster
+    /// Rehearse: work in memory on a snapshot of a cluster, and touch no cluster (ichor snapshot
+    /// take; output of kubectl get and etcd snapshots too)
     #[arg(
         long,
         value_name = "FILE",
@@ -49,10 +49,12 @@ pub(crate) struct PlaceFlags {
         required = cfg!(not(feature = "network")),
         conflicts_with_all = LIVE
     )]
-    pub(super) snapshot: Option<PathBuf>,
+    pub(super) snapshot: Option<String>,
     /// Rehearse with this chart, an archive or a folder [default: the pinned one]
     #[arg(long, value_name = "PATH", help_heading = "Rehearsal", requires = "snapshot")]
-    pub(super) chart: Option<PathBuf>,
+    pub(super) chart: Option<String>,
+    #[command(flatten, next_help_heading = "Rehearsal")]
+    etcd: EtcdFlags,
     #[cfg(feature = "network")]
     #[command(flatten)]
     cluster: ClusterFlags,
@@ -60,23 +62,25 @@ pub(crate) struct PlaceFlags {
 
 impl PlaceFlags {
     /// The cluster.
-    pub(super) fn open(&self, context: &Context<'_>) -> Result<Host, CommandError> {
+    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Host, CommandError> {
         if let Some(file) = &self.snapshot {
-            return stage(file).map(Host::stage);
+            return snapshot::open(file, &self.etcd, context).map(Host::stage);
         }
+        self.etcd.check_unused()?;
         #[cfg(feature = "network")]
         return Host::open(&self.cluster, context);
         #[cfg(not(feature = "network"))]
-        {
-            let _ = context;
-            Err(CommandError::new("this build reaches no cluster: name a file with --snapshot"))
-        }
+        Err(CommandError::new("this build reaches no cluster: name a file with --snapshot"))
     }
 
     /// What is said of a rehearsal; none on a live cluster.
     pub(super) fn about(&self, host: &Host) -> Option<RehearsalAbout> {
         let (stage, file) = (host.as_stage()?, self.snapshot.as_ref()?);
-        Some(stage.rehearsal(&file.display().to_string()))
+        let mut about = stage.rehearsal(file);
+        if let Some(chart) = &self.chart {
+            chart.clone_into(&mut about.chart);
+        }
+        Some(about)
     }
 
     /// What is said of a rehearsal with a chart.
@@ -99,9 +103,8 @@ impl PlaceFlags {
     pub(super) fn pinned(&self, context: &mut Context<'_>) -> Result<Pinned, CommandError> {
         let fail = |error: &dyn std::error::Error| CommandError::new(error_chain(&error));
         if let Some(path) = &self.chart {
-            return other_chart(path).map_err(|why| {
-                CommandError::new(format_args!("--chart {}: {why}", path.display()))
-            });
+            return other_chart(Path::new(path))
+                .map_err(|why| CommandError::new(format_args!("--chart {path}: {why}")));
         }
         let pin = pin(cilium::pinned::LOCK).map_err(|error| fail(&error))?;
         let archive = cache::resolve(&pin, MAX_ARCHIVE, context)?;
@@ -123,17 +126,8 @@ pub(super) fn no_rehearsal(command: clap::Command) -> clap::Command {
     })
 }
 
-fn not_rehearsed(_: &str) -> Result<PathBuf, String> {
+fn not_rehearsed(_: &str) -> Result<String, String> {
     Err("that is for rehearsals: ichor adopt --cilium-only --snapshot FILE".to_owned())
-}
-
-/// The cluster of a snapshot.
-fn stage(file: &Path) -> Result<Stage, CommandError> {
-    let fail =
-        |why: String| CommandError::new(format_args!("--snapshot {}: {why}", file.display()));
-    let input = File::open(file).map_err(|error| fail(io_text(&error)))?;
-    Stage::open(input, &helm_rs::cluster::snapshot::Limits::default())
-        .map_err(|error| fail(error_chain(&error)))
 }
 
 /// A chart that no pin vouches for. The digest is that of its archive's bytes; of a folder, that of

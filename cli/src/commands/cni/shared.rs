@@ -220,7 +220,7 @@ impl PlanFlags {
     pub(crate) fn host<'w>(
         &self,
         work: &'w Work,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
     ) -> Result<&'w Host, CommandError> {
         if let Some(host) = work.host.get() {
             return Ok(host);
@@ -233,7 +233,7 @@ impl PlanFlags {
     pub(super) fn rehearsal(
         &self,
         work: &Work,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
     ) -> Result<Option<RehearsalAbout>, CommandError> {
         Ok(self.place.with_chart(self.host(work, context)?, &work.pinned))
     }

@@ -8,11 +8,11 @@ use etcd_snapshot::{Change, Entry, Faults};
 use goyaml::{Map, Value};
 use helm_rs::release::redact;
 
-use super::shared::{FileFlags, KeyFlags, Open, Unreadable, size};
+use super::shared::{FileFlags, KeyFlags, Open, Unreadable};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, size};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -5,11 +5,11 @@ use etcd_snapshot::Entry;
 use etcd_snapshot::storage::ObjectKey;
 use goyaml::{Map, Value};
 
-use super::shared::{FileFlags, Open, size};
+use super::shared::{FileFlags, Open};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::{Output, printable};
+use crate::output::{Output, printable, size};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

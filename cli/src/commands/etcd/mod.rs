@@ -3,6 +3,8 @@
 mod flags;
 mod get;
 mod ls;
+#[cfg(feature = "network")]
+mod objects;
 mod shared;
 mod stats;
 
@@ -15,6 +17,8 @@ use super::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 pub(crate) use flags::EtcdFlags;
+#[cfg(feature = "network")]
+pub(crate) use objects::objects;
 
 /// Revisions of etcd, which count from 1.
 pub(crate) fn revision() -> RangedI64ValueParser<i64> {

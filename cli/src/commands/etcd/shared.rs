@@ -41,20 +41,41 @@ pub(super) enum Unreadable {
     Storage(StorageError),
 }
 
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&match self {
+            Self::Damage(fault) => error_chain(fault),
+            Self::Closed(error) => error_chain(error),
+            Self::Storage(error) => error_chain(error),
+        })
+    }
+}
+
 impl FileFlags {
     /// Opens the file, compares its digest and goes through all of its keys. What is wrong is told
     /// on the way.
     pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Open, CommandError> {
+        Open::file(&self.file, self.at_revision, context)
+    }
+}
+
+impl Open {
+    /// Opens a file; see [`FileFlags::open`].
+    pub(super) fn file(
+        file: &str,
+        at_revision: Option<i64>,
+        context: &mut Context<'_>,
+    ) -> Result<Self, CommandError> {
         let fail = |error: &(dyn std::error::Error + 'static)| {
-            CommandError::new(format_args!("{}: {}", self.file, error_chain(error)))
+            CommandError::new(format_args!("{file}: {}", error_chain(error)))
         };
         // Opening a pipe would wait for its writer, and nothing in it could be read at a place.
-        let about = std::fs::metadata(&self.file).map_err(|error| fail(&error))?;
+        let about = std::fs::metadata(file).map_err(|error| fail(&error))?;
         if !about.is_file() {
             let what = if about.is_dir() { "is a folder" } else { "is no regular file" };
-            return Err(CommandError::new(format_args!("{}: {what}", self.file)));
+            return Err(CommandError::new(format_args!("{file}: {what}")));
         }
-        let source = File::open(&self.file).and_then(FileSource::new).map_err(|e| fail(&e))?;
+        let source = File::open(file).and_then(FileSource::new).map_err(|e| fail(&e))?;
         let mut magic = [0; 2];
         let is_gzip = source.read_at(0, &mut magic).is_ok() && magic == [0x1f, 0x8b];
         let mut snapshot =
@@ -64,20 +85,18 @@ impl FileFlags {
             })?;
         let mut faults = Faults::default();
         snapshot.check(&mut |fault| faults.push(fault));
-        let index = snapshot.index(self.at_revision, &mut |fault| faults.push(fault));
+        let index = snapshot.index(at_revision, &mut |fault| faults.push(fault));
         let layout = index.as_ref().map(Layout::of).unwrap_or_default();
         let mut wrong = 0;
         for fault in faults.into_told() {
             wrong += 1;
             let text = printable(&error_chain(&fault));
-            context.ui.warning(format!("warning: {}: {text}", self.file));
+            context.ui.warning(format!("warning: {file}: {text}"));
         }
         let index = index.map_err(|error| fail(&error))?;
-        Ok(Open { snapshot, index, layout, name: self.file.clone(), wrong })
+        Ok(Self { snapshot, index, layout, name: file.to_owned(), wrong })
     }
-}
 
-impl Open {
     /// What a key says; for keys that are not Kubernetes' the key alone.
     pub(super) fn key<'a>(&self, key: &'a [u8]) -> ObjectKey<'a> {
         let other = |name| ObjectKey { resource: "", namespace: "", name };
@@ -99,12 +118,7 @@ impl Open {
 
     /// Says that something cannot be read.
     pub(super) fn warn(&mut self, context: &mut Context<'_>, what: &str, error: &Unreadable) {
-        let text = match error {
-            Unreadable::Damage(fault) => error_chain(fault),
-            Unreadable::Closed(error) => error_chain(error),
-            Unreadable::Storage(error) => error_chain(error),
-        };
-        self.warn_of(context, what, &text);
+        self.warn_of(context, what, &error.to_string());
     }
 
     /// Says that something is wrong with the file.
@@ -145,38 +159,5 @@ impl KeyFlags {
     /// The keys, if any.
     pub(super) fn keys(&self) -> Result<Option<Keys>, CommandError> {
         encryption_keys(self.encryption_config.as_deref())
-    }
-}
-
-/// Bytes for people: three digits and a unit.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let digits = usize::from(value < 9.95);
-    format!("{value:.digits$} {}", UNITS.get(unit).unwrap_or(&""))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn sizes() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (20_000, "20 KiB"),
-            (1_048_576, "1.0 MiB"),
-            (2_147_483_648, "2.0 GiB"),
-        ] {
-            assert_eq!(super::size(bytes), text);
-        }
     }
 }

@@ -6,11 +6,11 @@ use clap::Args;
 use etcd_snapshot::decrypt;
 use goyaml::{Map, Value};
 
-use super::shared::{FileFlags, Open, size};
+use super::shared::{FileFlags, Open};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::{Output, printable, write_structured};
+use crate::output::{Output, printable, size, write_structured};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -10,6 +10,8 @@ use crate::cluster::Kind;
 
 /// Files nested deeper than this below the given folder are not read.
 const DEPTH: usize = 16;
+/// Bytes that one file may have.
+const MAX_FILE: u64 = 1 << 30;
 
 /// What cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +49,7 @@ impl MemoryCluster {
     /// # Errors
     /// [`LoadError::Object`] for the first one that is none or whose kind nobody serves.
     pub fn load(&self, objects: Vec<(String, Value)>) -> Result<usize, LoadError> {
-        let mut flat = Vec::with_capacity(objects.len());
-        for (place, object) in objects {
-            flatten(place, object, &mut flat);
-        }
+        let mut flat = flat(objects);
         let rank = |object: &Value| match Kind::of(object).kind.as_str() {
             "CustomResourceDefinition" => 0,
             "Namespace" => 1,
@@ -153,15 +152,38 @@ impl MemoryCluster {
     /// # Errors
     /// [`LoadError`] names the file and the document.
     pub fn load_path(&self, path: &Path) -> Result<usize, LoadError> {
-        let mut objects = Vec::new();
-        read(path, 0, &mut objects)?;
-        self.load(objects)
+        self.load(read_objects(path)?)
     }
+}
+
+/// The objects of a file, or of every `.yaml`, `.yml` and `.json` file of a folder in the order of
+/// their names, each with its place; lists are taken apart.
+///
+/// # Errors
+/// [`LoadError`] names the file and the document.
+pub fn read_objects(path: &Path) -> Result<Vec<(String, Value)>, LoadError> {
+    let mut objects = Vec::new();
+    read(path, 0, &mut objects)?;
+    Ok(flat(objects))
+}
+
+fn flat(objects: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    let mut flat = Vec::with_capacity(objects.len());
+    for (place, object) in objects {
+        flatten(place, object, &mut flat);
+    }
+    flat
 }
 
 fn read(path: &Path, depth: usize, objects: &mut Vec<(String, Value)>) -> Result<(), LoadError> {
     let fail = |source| LoadError::Read { path: path.to_owned(), source };
     if !path.is_dir() {
+        let about = std::fs::metadata(path).map_err(fail)?;
+        // Opening a pipe would wait for its writer.
+        if !about.is_file() || about.len() > MAX_FILE {
+            let what = format!("this is no file of at most {} MiB", MAX_FILE >> 20);
+            return Err(fail(std::io::Error::other(what)));
+        }
         let text = std::fs::read_to_string(path).map_err(fail)?;
         objects.extend(objects_of(&path.display().to_string(), &text)?);
         return Ok(());

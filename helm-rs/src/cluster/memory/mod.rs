@@ -29,7 +29,7 @@ use super::{
     WatchQuery, WriteOptions,
 };
 
-pub use load::LoadError;
+pub use load::{LoadError, read_objects};
 
 use state::{Key, State};
 

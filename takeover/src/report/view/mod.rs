@@ -443,6 +443,12 @@ fn command(plan: &Plan) -> String {
     let mut command =
         if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
             .to_owned();
+    if let Some(about) = &plan.rehearsal {
+        command.push_str(&format!(" --snapshot {}", safe(&about.snapshot)));
+        if !about.chart.is_empty() {
+            command.push_str(&format!(" --chart {}", safe(&about.chart)));
+        }
+    }
     if plan.values.source.starts_with("the operator's file") {
         command.push_str(" --cilium-values FILE");
     }

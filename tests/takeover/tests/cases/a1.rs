@@ -72,14 +72,17 @@ async fn check(bed: &Bed, number: &str) {
     assert_eq!(bed.plan(None).await.plan.outcome, Outcome::Nothing);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a1_inline_manifest_as_talos_applies_it() {
-    let bed = prepared("template-talos-01", "2", |plane: &Plane| {
+pub(super) async fn as_talos_applies_it() -> Option<Bed> {
+    prepared("template-talos-01", "2", |plane: &Plane| {
         let list = rendered(plane, "01", Some(("config.k8s.io/owning-inventory", "talos")));
         apply(plane, &list, &["--server-side", "--field-manager=talos"]);
     })
-    .await;
-    let Some(bed) = bed else { return };
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a1_inline_manifest_as_talos_applies_it() {
+    let Some(bed) = as_talos_applies_it().await else { return };
     let plan = bed.plan(Some(&values("01"))).await.plan;
     assert!(plan.figures().others >= plan.objects.len(), "the inventory annotation is Talos'");
     check(&bed, "01").await;

@@ -6,7 +6,7 @@ use takeover::plan::{Action, Cause};
 use takeover::run::RunError;
 use takeover_tests::{Bed, assert_forecast};
 
-fn add_by_hand(bed: &Bed) {
+pub(super) fn add_by_hand(bed: &Bed) {
     let set = ["-n", "kube-system"];
     bed.kubectl(&[set[0], set[1], "annotate", "service", "cilium-envoy", "team=net"]);
     let patch = json!({"spec": {"template": {"spec": {"containers": [{

@@ -116,14 +116,17 @@ async fn a3_as_the_cilium_cli_installs() {
     assert_forecast(&before, &bed.footprints().await, &prepared.plan);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a14_generated_certificates_are_kept() {
-    let bed = prepared("a14-defaults", "1", |plane: &Plane| {
+pub(super) async fn with_defaults() -> Option<Bed> {
+    prepared("a14-defaults", "1", |plane: &Plane| {
         kube_proxy_on(plane);
         helm_install(plane, "cilium", "kube-system", "1.20.0", &["--set", "ipam.mode=kubernetes"]);
     })
-    .await;
-    let Some(bed) = bed else { return };
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a14_generated_certificates_are_kept() {
+    let Some(bed) = with_defaults().await else { return };
     let secrets =
         ["-n", "kube-system", "get", "secrets", "-o", "json", "cilium-ca", "hubble-server-certs"];
     let before = bed.kubectl(&secrets);

@@ -7,7 +7,7 @@ use helm_rs::cluster::Moment;
 use serde_json::{Value, json};
 use takeover::run::RunError;
 use takeover::run::backup::{BackupError, backups};
-use takeover_tests::rehearsal::{Rehearsal, holds, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, holds, text};
 use takeover_tests::{export, records};
 
 fn is_record(object: &Value) -> bool {
@@ -61,13 +61,13 @@ async fn a9_only_the_same_object_is_deleted() {
     let name = "sh.helm.release.v1.cilium.v2";
     let place = format!("kube-system/{name}");
     let at = writes.iter().position(|call| call.object.ends_with(&place)).unwrap() + 1;
-    let mut stage = rehearsal.stage();
+    let stage = rehearsal.stage();
     stage.kill(at, Moment::Before);
     rehearsal.run(&stage, "killed").await.unwrap_err();
     let mut replaced = (*stage.object("Secret", "kube-system", name).unwrap()).clone();
     replaced["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000000");
     stage.memory.load(vec![("test".to_owned(), replaced)]).unwrap();
-    stage.fresh();
+    stage.restart();
     let error = rehearsal.take_over(&stage, "next", Some(&rehearsal.digest)).await.unwrap_err();
     let is_changed = matches!(&error, RunError::Backup(BackupError::Changed { record }) if record.ends_with(name));
     assert!(is_changed, "{}", helm_rs::error_chain(&error));

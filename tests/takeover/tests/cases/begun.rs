@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use takeover::plan::Outcome;
 use takeover::run::{RunError, left_over};
 use takeover_tests::process::Site;
-use takeover_tests::rehearsal::{Rehearsal, Stage, end_state, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, end_state, text};
+use takeover::snapshot::Stage;
 use takeover_tests::{Bed, records};
 
 use crate::half_states::{CONFIG_MAP, edit, killed};
@@ -24,10 +25,10 @@ async fn change(stage: &Stage) {
 
 /// The run that was begun is refused, a new plan is possible, and leads to the end that the
 /// undisturbed run leads to; also when that run is killed as well.
-async fn goes_on(rehearsal: &Rehearsal, mut stage: Stage) {
+async fn goes_on(rehearsal: &Rehearsal, stage: Stage) {
     let (expected, _) = rehearsal.reference().await;
     change(&stage).await;
-    stage.fresh();
+    stage.restart();
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap().unwrap();
     assert!(left.strangers.len() == 1 && left.strangers[0].contains("cilium-config"), "{left:?}");
     for digest in [None, Some(rehearsal.digest.as_str())] {
@@ -53,7 +54,7 @@ async fn goes_on(rehearsal: &Rehearsal, mut stage: Stage) {
     stage.kill(5, Moment::After);
     rehearsal.take_over(&stage, "killed", Some(&plan.digest)).await.unwrap_err();
     rehearsal.nothing_is_lost(&stage).await;
-    stage.fresh();
+    stage.restart();
     let done = rehearsal.take_over(&stage, "last", None).await.unwrap();
     assert_eq!(done.digest, plan.digest);
     assert_eq!(done.records.deleted.len(), plan.records.len());
@@ -102,10 +103,10 @@ async fn begun_with_records_elsewhere() {
 }
 
 /// Somebody deleted the agents' DaemonSet: a new plan creates it, with a consent of its own.
-async fn goes_on_without_the_daemon_set(rehearsal: &Rehearsal, mut stage: Stage) {
+async fn goes_on_without_the_daemon_set(rehearsal: &Rehearsal, stage: Stage) {
     let (expected, _) = rehearsal.reference().await;
     remove(&stage, ("apps/v1", "DaemonSet", "daemonsets"), "kube-system", "cilium").await;
-    stage.fresh();
+    stage.restart();
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap().unwrap();
     assert!(left.strangers.iter().any(|one| one.contains("cilium (gone)")), "{left:?}");
     let error = rehearsal.take_over(&stage, "next", None).await.unwrap_err();

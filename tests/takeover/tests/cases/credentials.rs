@@ -17,7 +17,8 @@ use takeover::run::restore::{plan_restore, restore};
 use takeover::run::status::status;
 use takeover::run::{Run, left_over, take_over};
 use takeover_tests::process::Site;
-use takeover_tests::rehearsal::{Rehearsal, Stage, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, text};
+use takeover::snapshot::Stage;
 use takeover_tests::{Bed, export, prepared, values_path};
 
 const MARKER: &str = "hunter2-ichor-marker";
@@ -97,7 +98,7 @@ async fn look(stage: &Stage, what: &str) {
     if let Some(lease) = stage.object("Lease", "ichor-system", "ichor-cni") {
         clean(&format!("{what}: the Lease"), &lease.to_string());
     }
-    for call in &stage.faults.timeline() {
+    for call in &stage.timeline() {
         clean(&format!("{what}: the timeline"), &call.to_string());
     }
     let left = left_over(&*stage.memory, &*stage.clock).await.unwrap();
@@ -167,14 +168,14 @@ async fn credentials_appear_nowhere() {
         stage.kill(at, Moment::After);
         assert!(!run(&rehearsal, &stage, Some(digest)).await);
         look(&stage, "killed").await;
-        stage.fresh();
+        stage.restart();
         assert!(run(&rehearsal, &stage, Some(digest)).await, "killed at {at}");
         look(&stage, "recovered").await;
     }
     let back = plan_restore(&*stage.memory).await.unwrap();
     clean("the plan of the restore", &format!("{back:?}"));
     let cluster: std::sync::Arc<dyn helm_rs::cluster::Cluster> =
-        std::sync::Arc::clone(&stage.faults) as _;
+        stage.cluster();
     let done = restore(&cluster, &*stage.clock, "credentials", None, &Silent).await.unwrap();
     clean("what was restored", &format!("{done:?}"));
     look(&stage, "restored").await;

@@ -11,7 +11,8 @@ use takeover::plan::Outcome;
 use takeover::run::left_over;
 use takeover::run::restore::{plan_restore, restore};
 use takeover_tests::records;
-use takeover_tests::rehearsal::{Rehearsal, Stage, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, text};
+use takeover::snapshot::Stage;
 
 use crate::half_states::{SECRET, edit, killed};
 
@@ -31,9 +32,9 @@ async fn begun(part: &str) -> Option<(Rehearsal, Stage)> {
 async fn done() -> Option<(Rehearsal, Stage)> {
     let bed = records::three_revisions("secret").await?;
     let rehearsal = Rehearsal::of_another(bed).await;
-    let mut stage = rehearsal.stage();
+    let stage = rehearsal.stage();
     rehearsal.run(&stage, "first").await.unwrap();
-    stage.fresh();
+    stage.restart();
     Some((rehearsal, stage))
 }
 
@@ -70,7 +71,7 @@ async fn damaged_newest_record() {
     let secret = format!("Secret ichor-system/{OWN}");
     refused(&rehearsal, &stage, "Record", &[&secret, "gzip", "ichor cni restore --yes"]).await;
     // What it says to do leads on.
-    let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
+    let cluster: Arc<dyn Cluster> = stage.cluster();
     let restored = restore(&cluster, &*stage.clock, "restore", None, &Silent).await.unwrap();
     assert_eq!(restored.own.deleted, [format!("Secret ichor-system/{OWN}")]);
     let plan = rehearsal.plan(&stage).await.plan;

@@ -17,7 +17,8 @@ use takeover::run::backup::backups;
 use takeover::run::lock::LockError;
 use takeover::run::{Run, RunError, left_over, take_over};
 use takeover_tests::records;
-use takeover_tests::rehearsal::{Rehearsal, Stage, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, text};
+use takeover::snapshot::Stage;
 
 pub(super) async fn rehearsal() -> Option<Rehearsal> {
     Some(Rehearsal::of_another(records::three_revisions("secret").await?).await)
@@ -38,10 +39,10 @@ pub(super) async fn killed(
     moment: Moment,
 ) -> Stage {
     let at = write_of(rehearsal, part, skip).await;
-    let mut stage = rehearsal.stage();
+    let stage = rehearsal.stage();
     stage.kill(at, moment);
     rehearsal.run(&stage, "killed").await.unwrap_err();
-    stage.fresh();
+    stage.restart();
     stage
 }
 
@@ -170,10 +171,10 @@ async fn half_state_failed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_state_deployed_with_foreign_records() {
     let Some(rehearsal) = rehearsal().await else { return };
-    let mut stage = killed(&rehearsal, BACKUP, 0, Moment::Before).await;
+    let stage = killed(&rehearsal, BACKUP, 0, Moment::Before).await;
     assert_eq!(statuses(&stage), [is(1, "deployed")]);
     assert_eq!(foreign(&stage), 3);
-    stage.fresh();
+    stage.restart();
     let done = rehearsal.take_over(&stage, "next", Some(&rehearsal.digest)).await.unwrap();
     assert!(done.resumed);
     assert_eq!((done.revision, done.records.deleted.len()), (1, 3));
@@ -222,9 +223,9 @@ async fn half_state_backup_and_a_different_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_state_backup_and_no_foreign_record() {
     let Some(rehearsal) = rehearsal().await else { return };
-    let mut stage = rehearsal.stage();
+    let stage = rehearsal.stage();
     rehearsal.run(&stage, "first").await.unwrap();
-    stage.fresh();
+    stage.restart();
     let done = rehearsal.take_over(&stage, "next", Some(&rehearsal.digest)).await.unwrap();
     assert_eq!((done.revision, done.patched.len(), done.records.deleted.len()), (1, 0, 0));
     // These nodes do not run Talos.
@@ -269,8 +270,8 @@ async fn renew(memory: &dyn Cluster, holder: &str, now: jiff::Timestamp) {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_state_lease_renewed_by_another() {
     let Some(rehearsal) = rehearsal().await else { return };
-    let mut stage = killed(&rehearsal, "kube-system/cilium-config", 0, Moment::Before).await;
-    stage.fresh();
+    let stage = killed(&rehearsal, "kube-system/cilium-config", 0, Moment::Before).await;
+    stage.restart();
     let clock = Busy { inner: Arc::clone(&stage.clock), memory: Arc::clone(&stage.memory) };
     let cancel = Cancel::default();
     let mut request = rehearsal.request(&stage);
@@ -326,10 +327,10 @@ async fn half_state_lease_stale() {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_state_a_stranger_wrote_meanwhile() {
     let Some(rehearsal) = rehearsal().await else { return };
-    let mut stage = killed(&rehearsal, OWN, 0, Moment::After).await;
+    let stage = killed(&rehearsal, OWN, 0, Moment::After).await;
     let change = json!({"data": {"debug": "changed-by-somebody"}});
     edit(&stage, CONFIG_MAP, "kube-system", "cilium-config", change).await;
-    stage.fresh();
+    stage.restart();
     for digest in [Some(rehearsal.digest.as_str()), None] {
         let error = rehearsal.take_over(&stage, "next", digest).await.unwrap_err();
         assert!(matches!(error, RunError::Stranger { .. }), "{}", error_chain(&error));

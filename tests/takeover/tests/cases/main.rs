@@ -32,6 +32,7 @@ mod on_delete;
 mod processes;
 mod recovered;
 mod refusals;
+mod rehearsed;
 mod restore;
 mod room;
 mod silence;

@@ -6,7 +6,8 @@ use helm_rs::apply::Silent;
 use helm_rs::cluster::{Cluster, Patch, PatchKind, Resource, Target, WriteOptions};
 use serde_json::{Value, json};
 use takeover::run::restore::{RestoreError, Restored, plan_restore, restore};
-use takeover_tests::rehearsal::{Rehearsal, Stage, end_state, normalised, same_record, text};
+use takeover_tests::rehearsal::{Rehearsal, Tried, end_state, same_record, text};
+use takeover::snapshot::{Stage, lasting};
 use takeover_tests::{Bed, export, records};
 
 fn foreign(objects: &[Value]) -> Vec<&Value> {
@@ -20,7 +21,7 @@ fn foreign(objects: &[Value]) -> Vec<&Value> {
 /// Chart objects and records, without what ichor's namespace holds and what lives by itself.
 fn outside(objects: Vec<Value>) -> std::collections::BTreeMap<String, Value> {
     let passing = ["Node", "Pod", "Endpoints", "EndpointSlice", "Lease", "ReplicaSet", "Namespace"];
-    normalised(objects.into_iter().filter(|object| {
+    lasting(objects.into_iter().filter(|object| {
         text(object, "/metadata/namespace") != "ichor-system"
             && !passing.contains(&text(object, "/kind"))
     }))
@@ -90,7 +91,7 @@ async fn taken_over() -> Option<(Rehearsal, Stage)> {
 }
 
 async fn try_restore(stage: &Stage, digest: Option<&str>) -> Result<Restored, RestoreError> {
-    let cluster: Arc<dyn Cluster> = Arc::clone(&stage.faults) as _;
+    let cluster: Arc<dyn Cluster> = stage.cluster();
     restore(&cluster, &*stage.clock, "restore", digest, &Silent).await
 }
 
@@ -117,12 +118,12 @@ async fn restore_brings_records_back_to_the_byte() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_refuses_when_objects_changed() {
-    let Some((_, mut stage)) = taken_over().await else { return };
+    let Some((_, stage)) = taken_over().await else { return };
     let resource = Arc::new(Resource::builtin("v1", "ConfigMap", "configmaps", true));
     let target = Target::new(&resource, "kube-system", "cilium-config");
     let patch = Patch { kind: PatchKind::Merge, body: json!({ "data": { "debug": "changed" } }) };
     stage.memory.patch(&target, &patch, &WriteOptions::default()).await.unwrap();
-    stage.fresh();
+    stage.restart();
     let error = try_restore(&stage, None).await.unwrap_err();
     let RestoreError::Changed { changed, digest } = &error else {
         panic!("{}", helm_rs::error_chain(&error));
@@ -139,7 +140,7 @@ async fn restore_refuses_when_objects_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_refuses_under_a_talos_cluster() {
-    let Some((_, mut stage)) = taken_over().await else { return };
+    let Some((_, stage)) = taken_over().await else { return };
     let definition = plane::cilium::stub_definition(
         "ichor.maesh.dev",
         "v1alpha1",
@@ -156,7 +157,7 @@ async fn restore_refuses_under_a_talos_cluster() {
     for object in [definition, cluster("cilium")] {
         stage.memory.load(vec![("test".to_owned(), object)]).unwrap();
     }
-    stage.fresh();
+    stage.restart();
     // Discovery is read once by a run.
     stage.memory.discovery(true).await.unwrap();
     let error = try_restore(&stage, None).await.unwrap_err();
@@ -169,12 +170,12 @@ async fn restore_refuses_under_a_talos_cluster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_refuses_a_damaged_backup() {
-    let Some((_, mut stage)) = taken_over().await else { return };
+    let Some((_, stage)) = taken_over().await else { return };
     let mut backup =
         (*stage.object("Secret", "ichor-system", "ichor-cilium-prior-release").unwrap()).clone();
     backup["data"]["1.release"] = "AAAA".into();
     stage.memory.load(vec![("test".to_owned(), backup)]).unwrap();
-    stage.fresh();
+    stage.restart();
     let plan = plan_restore(&*stage.memory).await.unwrap();
     assert!(plan.refusals.iter().any(|refusal| refusal.contains("damaged")), "{:?}", plan.refusals);
     assert!(try_restore(&stage, None).await.unwrap_err().is_refusal());
@@ -208,7 +209,7 @@ async fn restore_after_an_upgrade_says_what_runs() {
 /// Somebody installed the release anew: its record has the name of one that would come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_refuses_where_a_record_stands() {
-    let Some((_, mut stage)) = taken_over().await else { return };
+    let Some((_, stage)) = taken_over().await else { return };
     let plan = plan_restore(&*stage.memory).await.unwrap();
     assert!(plan.versions.contains("of the same version, counts again"), "{}", plan.versions);
     let name = "sh.helm.release.v1.cilium.v1";
@@ -216,7 +217,7 @@ async fn restore_refuses_where_a_record_stands() {
     record["metadata"]["namespace"] = "kube-system".into();
     record["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000".into();
     stage.memory.load(vec![("test".to_owned(), record)]).unwrap();
-    stage.fresh();
+    stage.restart();
     let plan = plan_restore(&*stage.memory).await.unwrap();
     let [refusal] = plan.refusals.as_slice() else { panic!("{:?}", plan.refusals) };
     println!("{refusal}");

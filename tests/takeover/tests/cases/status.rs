@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use takeover::plan::{Outcome, Request, prepare, to_text};
 use takeover::run::status::{RecordState, State, Status, status};
-use takeover_tests::rehearsal::{Rehearsal, Stage};
+use takeover_tests::rehearsal::{Rehearsal, Tried};
+use takeover::snapshot::Stage;
 
 use super::half_states::{
     BACKUP, CONFIG_MAP, FOREIGN, OWN, SECRET, edit, killed, rehearsal, write_of,
@@ -30,9 +31,9 @@ fn problems(status: &Status) -> String {
 }
 
 async fn done(rehearsal: &Rehearsal) -> Stage {
-    let mut stage = rehearsal.stage();
+    let stage = rehearsal.stage();
     rehearsal.run(&stage, "first").await.unwrap();
-    stage.fresh();
+    stage.restart();
     stage
 }
 
@@ -184,7 +185,7 @@ async fn status_of_a_restore() {
     let restore = Rehearsal::restore_of(&stage, rehearsal.originals.clone());
     for (part, skip) in [(FOREIGN, 0), ("cilium-config", 0), (OWN, 0)] {
         let at = write_of(&restore, part, skip).await;
-        let mut stage = restore.stage();
+        let stage = restore.stage();
         let moment = if part == OWN { Moment::Before } else { Moment::After };
         stage.kill(at, moment);
         restore.run(&stage, "killed").await.unwrap_err();
@@ -193,7 +194,7 @@ async fn status_of_a_restore() {
         assert_eq!(found.state, State::RestoreBegun, "{part}: {found:?}");
         assert!(found.next[0].starts_with("ichor cni restore"), "{:?}", found.next);
         // Nor is it taken for a release that can be taken over, or for what is ichor's already.
-        stage.fresh();
+        stage.restart();
         let plan = rehearsal.plan(&stage).await.plan;
         assert_eq!(plan.outcome, Outcome::Refused, "{part}");
         let told = plan.refusals.iter().any(|refusal| {

@@ -140,27 +140,33 @@ pub(crate) fn rehearse(
     };
     let mut runs = vec![RunCalls { ended: what.clone(), calls }];
     tell(arguments, context, &format!("\n{flag}: {what}\n"))?;
-    let exit = match ended {
-        Ok(exit) => {
+    let ended = match ended {
+        Ok(Exit::Done) if flag == FAIL_AT => {
             tell(arguments, context, "The run went on all the same.\n")?;
-            exit
+            None
         }
+        // A plan takes an answer that does not come for the server's no.
+        Ok(exit) => Some(format!("exit code {}", exit.code())),
         Err(error) => {
-            let text = String::from_utf8_lossy(error.message.as_deref().unwrap_or_default());
-            tell(arguments, context, &format!("The run ended with: {text}\n\nWhat it leaves\n"))?;
-            stage.restart();
-            let state = status::of_work(&arguments.flags, &work, context)?;
-            let state: String = state.lines().map(|line| format!("  {line}\n")).collect();
-            tell(arguments, context, &format!("{state}\nThe next run\n"))?;
-            stage.restart();
-            work.begin_anew(context.environment)?;
-            let mut second = Attempt { unseen: first.plan.is_some(), ..Attempt::new(true) };
-            let exit = adopt(arguments, &work, &mut second, context)?;
-            first.plan = first.plan.or(second.plan);
-            runs.push(RunCalls { ended: "done".to_owned(), calls: stage.timeline() });
-            exit
+            let text = error.message.as_deref().unwrap_or_default();
+            Some(String::from_utf8_lossy(text).into_owned())
         }
     };
+    if let Some(text) = ended {
+        tell(arguments, context, &format!("The run ended with: {text}\n\nWhat it leaves\n"))?;
+        stage.restart();
+        let state = status::of_work(&arguments.flags, &work, context)?;
+        let state: String = state.lines().map(|line| format!("  {line}\n")).collect();
+        tell(arguments, context, &format!("{state}\nThe next run\n"))?;
+        stage.restart();
+        work.begin_anew(context.environment)?;
+        let mut second = Attempt { unseen: first.carried_out, ..Attempt::new(true) };
+        adopt(arguments, &work, &mut second, context)?;
+        if !first.carried_out {
+            first.plan = second.plan;
+        }
+        runs.push(RunCalls { ended: "done".to_owned(), calls: stage.timeline() });
+    }
     let left = left(stage);
     let names = left.keys().chain(reference.left.keys()).collect::<BTreeSet<_>>();
     let other = names.into_iter().filter(|name| left.get(*name) != reference.left.get(*name));
@@ -172,7 +178,7 @@ pub(crate) fn rehearse(
         )));
     }
     tell(arguments, context, "It ended as a run does that nothing disturbs.\n")?;
-    finish(arguments, &work, first.plan, (stage, runs), context).map(|()| exit)
+    finish(arguments, &work, first.plan, (stage, runs), context).map(|()| Exit::Done)
 }
 
 /// The run without a fault, on another copy of the cluster; none when nothing is carried out.
@@ -188,7 +194,7 @@ fn reference(
         ui: &mut ui,
     };
     let work = work.twin(context.environment)?;
-    let host = arguments.flags.host(&work, &unheard)?;
+    let host = arguments.flags.host(&work, &mut unheard)?;
     let mut attempt = Attempt { unseen: true, ..Attempt::new(true) };
     let ended = adopt(arguments, &work, &mut attempt, &mut unheard);
     let done = ended.is_ok() && attempt.carried_out;

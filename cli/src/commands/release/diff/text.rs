@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use goyaml::{Map, Value};
-use helm_rs::diff::Change;
-use helm_rs::gotext::quote;
 use helm_rs::release::compare::{Comparison, FileDifference, ObjectChange, ValueDifference};
 use similar::TextDiff;
+
+use crate::changes::{change_lines, changes_value, mark, word};
 
 /// After this long a text's difference need not be the shortest: hostile ones take for ever.
 const MOST_TIME: Duration = Duration::from_secs(5);
@@ -124,38 +124,6 @@ pub(super) fn leaves(titles: &Titles, comparison: &Comparison) -> String {
     out
 }
 
-const fn mark(has_old: bool, has_new: bool) -> char {
-    match (has_old, has_new) {
-        (true, true) => '~',
-        (true, false) => '-',
-        (false, _) => '+',
-    }
-}
-
-fn change_lines(changes: &[Change], indent: &str, out: &mut String) {
-    for Change { path, old, new } in changes {
-        let line = match (old, new) {
-            (Some(old), Some(new)) => format!("~ {path}: {} -> {}", inline(old), inline(new)),
-            (Some(old), None) => format!("- {path}: {}", inline(old)),
-            (None, new) => format!("+ {path}: {}", new.as_ref().map(inline).unwrap_or_default()),
-        };
-        out.push_str(&format!("{indent}{line}\n"));
-    }
-}
-
-/// A value on one line; long ones are cut.
-fn inline(value: &Value) -> String {
-    const MOST: usize = 200;
-    let text = match value {
-        Value::String(text) => quote(text),
-        value => goyaml::json::to_json(value).unwrap_or_else(|error| error.to_string()),
-    };
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
-}
-
 /// As data.
 pub(super) fn structured((old, new): &Titles, comparison: &Comparison) -> Value {
     let text = |text: &str| Value::from(text);
@@ -195,28 +163,6 @@ pub(super) fn structured((old, new): &Titles, comparison: &Comparison) -> Value 
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Map(fields.into_iter().collect::<Map>())
-}
-
-const fn word(has_old: bool, has_new: bool) -> &'static str {
-    match mark(has_old, has_new) {
-        '~' => "changed",
-        '-' => "removed",
-        _ => "added",
-    }
-}
-
-fn changes_value(changes: &[Change]) -> Value {
-    let change = |Change { path, old, new }: &Change| {
-        let mut fields = Map::new();
-        fields.insert("path", path.to_string());
-        for (name, value) in [("old", old), ("new", new)] {
-            if let Some(value) = value {
-                fields.insert(name, value.clone());
-            }
-        }
-        Value::Map(fields)
-    };
-    Value::Seq(changes.iter().map(change).collect())
 }
 
 fn object_value(change: &ObjectChange) -> Value {
