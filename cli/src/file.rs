@@ -21,10 +21,7 @@ pub(crate) enum Existing {
 /// # Errors
 /// What the system says; nothing is left behind.
 pub(crate) fn write(file: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    if existing == Existing::Replace && is_special(file) {
-        return fs::write(file, bytes);
-    }
-    let mut half = Half::with_mode(file, existing, 0o666)?;
+    let mut half = Half::create(file, existing, 0o666)?;
     half.write_all(bytes)?;
     half.finish()
 }
@@ -46,22 +43,18 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// Begins a file that its owner alone may read.
+    /// Begins a file with these rights, less what the umask takes away.
     ///
     /// # Errors
     /// What the system says; [`io::ErrorKind::AlreadyExists`] for a file that is to stay.
-    pub(crate) fn create(file: &Path, existing: Existing) -> io::Result<Self> {
-        if is_special(file) {
+    pub(crate) fn create(file: &Path, existing: Existing, mode: u32) -> io::Result<Self> {
+        let replaces = existing == Existing::Replace;
+        if replaces && is_special(file) {
             return Ok(Self::Special(BufWriter::new(File::options().write(true).open(file)?)));
         }
-        if existing == Existing::Keep && fs::symlink_metadata(file).is_ok() {
+        if !replaces && fs::symlink_metadata(file).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        Self::with_mode(file, existing, 0o600)
-    }
-
-    fn with_mode(file: &Path, existing: Existing, mode: u32) -> io::Result<Self> {
-        let replaces = existing == Existing::Replace;
         let file = if replaces { real(file) } else { file.to_path_buf() };
         let half = BufWriter::new(temporary(mode).tempfile_in(directory(&file))?);
         Ok(Self::File { half, file, existing })

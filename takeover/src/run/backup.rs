@@ -23,7 +23,7 @@ use crate::survey::{config_maps, read, secrets, text};
 /// The first backup's name; further ones have `-2`, `-3` and so on.
 pub const SECRET: &str = "ichor-cilium-prior-release";
 /// The label by which backups are found.
-pub(crate) const LABEL: (&str, &str) = ("ichor.maesh.dev/backup", "prior-release");
+const LABEL: (&str, &str) = ("ichor.maesh.dev/backup", "prior-release");
 /// The annotation that tells what a backup holds.
 const INDEX: &str = "ichor.maesh.dev/prior-records";
 /// Bytes that annotations may have, less what else stands there.

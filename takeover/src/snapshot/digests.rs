@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::select::is_record;
 use crate::plan::Key;
-use crate::run::backup::LABEL;
+use crate::run::backup::is_backup;
 use crate::run::stored;
 use crate::survey::text;
 
@@ -36,7 +36,6 @@ impl Digests {
     pub(super) fn object(&mut self, object: &mut Value) {
         let name = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
         let is_secret = text(object, "/kind") == "Secret";
-        let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(LABEL.0));
         if is_record(object) {
             let title = format!("{} {}/{}", text(object, "/kind"), name.0, name.1);
             self.record(&title, is_secret, object);
@@ -44,7 +43,7 @@ impl Digests {
             return;
         } else if name == (NAMESPACE, CLI_SECRET) {
             self.cli_values(object);
-        } else if name.0 == RECORD_NAMESPACE && label.is_some_and(|label| label == LABEL.1) {
+        } else if name.0 == RECORD_NAMESPACE && is_backup(object) {
             self.backup(&format!("{}/{}", name.0, name.1), object);
         } else if name != (RECORD_NAMESPACE, stored::SECRET) {
             for entry in data(object) {

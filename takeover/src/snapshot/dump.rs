@@ -21,7 +21,7 @@ pub struct Dump {
     pub what: String,
     /// The objects.
     pub objects: Vec<(String, Value)>,
-    /// When it was made (RFC 3339), as far as that is known.
+    /// When it was made (RFC 3339), or a guess at it.
     pub made: String,
     /// What could not be read, for people.
     pub unread: Vec<String>,

@@ -48,9 +48,8 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     let Arguments { output, place } = arguments;
     let host = place.open(context)?;
     let engine = Engine::new(EngineOptions::default());
-    let (found, _) = host.run(context, &engine, async |session| {
-        status(&*session.cluster, session.clock).await
-    })?;
+    let (found, _) =
+        host.run(context, &engine, async |session| status(&*session.cluster, session.clock).await)?;
     let status = found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
     let rehearsal = place.about(&host);
     drop(host);
@@ -76,8 +75,8 @@ pub(super) fn of_work(
     work: &Work,
     context: &mut Context<'_>,
 ) -> Result<String, CommandError> {
-    let found =
-        flags.session(work, context, async |session| status(&*session.cluster, session.clock).await)?;
+    let found = flags
+        .session(work, context, async |session| status(&*session.cluster, session.clock).await)?;
     let status = found.map_err(|error| CommandError::new(error_chain(&error)))?;
     let plan = flags.plan(work, context).map(|prepared| prepared.plan);
     Ok(account(&status, &plan))

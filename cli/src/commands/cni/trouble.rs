@@ -28,9 +28,8 @@ pub(crate) fn reading_error(
     if told.exit != Exit::No {
         return told;
     }
-    let missing = session(place, context, async |session| {
-        missing_to_look(&*session.cluster, purpose).await
-    });
+    let missing =
+        session(place, context, async |session| missing_to_look(&*session.cluster, purpose).await);
     let missing: Vec<String> =
         missing.unwrap_or_default().iter().map(ToString::to_string).collect();
     if !missing.is_empty() {

@@ -25,7 +25,7 @@ impl EtcdFlags {
             Self { encryption_config: Some(_), .. } => "--encryption-config",
             _ => return Ok(()),
         };
-        Err(CommandError::new(format_args!("{flag} is for an etcd snapshot: name it with --from")))
+        Err(CommandError::new(format_args!("{flag} is for an etcd snapshot, and none is read")))
     }
 
     /// What the reader of inputs is told.

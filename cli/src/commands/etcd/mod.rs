@@ -3,7 +3,7 @@
 mod flags;
 mod get;
 mod ls;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 mod objects;
 mod shared;
 mod stats;
@@ -17,7 +17,7 @@ use super::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 pub(crate) use flags::EtcdFlags;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 pub(crate) use objects::objects;
 
 /// Revisions of etcd, which count from 1.

@@ -1,6 +1,5 @@
 //! A cluster to rehearse on, out of any of the files that hold one.
 
-use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -88,14 +87,9 @@ pub(crate) fn open(
     if dump.objects.is_empty() {
         return Err(fail(path, "there is no object in it that a takeover looks at"));
     }
-    Stage::of_dump(Dump { made: made(path), ..dump })
-        .map_err(|error| fail(path, error_chain(&error)))
-}
-
-/// When a file was written last.
-fn made(path: &str) -> String {
-    let modified = File::open(path).and_then(|file| file.metadata()?.modified());
-    let modified = modified.or_else(|_| fs::metadata(path)?.modified());
-    let time = modified.ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-    time.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    let now = jiff::Timestamp::try_from(context.environment.now()).unwrap_or_default();
+    let made = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut dump = Dump { made, ..dump };
+    dump.notes.push("when it was made: a moment ago is assumed".to_owned());
+    Stage::of_dump(dump).map_err(|error| fail(path, error_chain(&error)))
 }

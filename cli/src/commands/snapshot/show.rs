@@ -8,7 +8,7 @@ use helm_rs::cluster::Kind;
 use helm_rs::cluster::snapshot::{About, End, Secrets};
 
 use super::file;
-#[cfg(feature = "network")]
+#[cfg(feature = "offline")]
 use super::open::Form;
 use crate::commands::Context;
 use crate::commands::etcd::EtcdFlags;
@@ -81,7 +81,7 @@ fn read(
     context: &mut Context<'_>,
 ) -> Result<(About, End, Counts), CommandError> {
     let mut counts = Counts::default();
-    #[cfg(feature = "network")]
+    #[cfg(feature = "offline")]
     if Form::of(&arguments.file, context)? != Form::Snapshot {
         let stage = super::open(&arguments.file, &arguments.etcd, context)?;
         stage.objects().iter().for_each(|object| counts.add(object));

@@ -13,11 +13,11 @@ use helm_rs::render::{Engine, EngineOptions};
 use takeover::snapshot::{TakeError, TakeOptions, Taken, take};
 
 use crate::commands::Context;
-use crate::session::Host;
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::file::{Existing, Half};
+use crate::file::{Existing, Half, is_special};
+use crate::session::Host;
 
 pub(super) const EXAMPLES: &str = "\
 Reads and writes nothing else: the objects of the kinds that charts have, in the namespaces of a
@@ -100,8 +100,9 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         }
         _ => fail(&io_text(&error)),
     };
-    let existing = if arguments.overwrite { Existing::Replace } else { Existing::Keep };
-    let half = Half::create(path, existing).map_err(io)?;
+    let replaces = arguments.overwrite || is_special(path);
+    let existing = if replaces { Existing::Replace } else { Existing::Keep };
+    let half = Half::create(path, existing, 0o600).map_err(io)?;
     let out = if path.extension().is_some_and(|extension| extension == "gz") {
         Out::Packed(GzEncoder::new(half, Compression::default()))
     } else {

@@ -117,7 +117,7 @@ pub fn read(
         let value = match parsed {
             Ok(value) => value,
             Err(_) if cut => return Err(SnapshotError::Cut { objects }),
-            Err(error) => return Err(SnapshotError::Line { number, reason: error.to_string() }),
+            Err(error) => return Err(SnapshotError::Line { number, reason: reason(&error) }),
         };
         if value.get("kind").and_then(Value::as_str) != Some(END) {
             if !value.is_object() {
@@ -133,7 +133,7 @@ pub fn read(
             continue;
         }
         let end: End = serde_json::from_value(value)
-            .map_err(|error| SnapshotError::Line { number, reason: error.to_string() })?;
+            .map_err(|error| SnapshotError::Line { number, reason: reason(&error) })?;
         if end.objects != objects {
             return Err(SnapshotError::Changed { what: "the number of objects" });
         }
@@ -158,7 +158,16 @@ fn read_head(line: &[u8]) -> Result<About, SnapshotError> {
         return Err(SnapshotError::Schema { found, by });
     }
     serde_json::from_value(value)
-        .map_err(|error| SnapshotError::Line { number: 1, reason: error.to_string() })
+        .map_err(|error| SnapshotError::Line { number: 1, reason: reason(&error) })
+}
+
+/// What is wrong with a line: to the parser it is line 1 of a text.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((text, _)) => format!("{text} (column {})", error.column()),
+        None => text,
+    }
 }
 
 /// Lines of bounded length.

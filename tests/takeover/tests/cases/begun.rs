@@ -7,9 +7,9 @@ use helm_rs::error_chain;
 use serde_json::{Value, json};
 use takeover::plan::Outcome;
 use takeover::run::{RunError, left_over};
+use takeover::snapshot::Stage;
 use takeover_tests::process::Site;
 use takeover_tests::rehearsal::{Rehearsal, Tried, end_state, text};
-use takeover::snapshot::Stage;
 use takeover_tests::{Bed, records};
 
 use crate::half_states::{CONFIG_MAP, edit, killed};

@@ -16,9 +16,9 @@ use takeover::report::{Form, render};
 use takeover::run::restore::{plan_restore, restore};
 use takeover::run::status::status;
 use takeover::run::{Run, left_over, take_over};
+use takeover::snapshot::Stage;
 use takeover_tests::process::Site;
 use takeover_tests::rehearsal::{Rehearsal, Tried, text};
-use takeover::snapshot::Stage;
 use takeover_tests::{Bed, export, prepared, values_path};
 
 const MARKER: &str = "hunter2-ichor-marker";
@@ -174,8 +174,7 @@ async fn credentials_appear_nowhere() {
     }
     let back = plan_restore(&*stage.memory).await.unwrap();
     clean("the plan of the restore", &format!("{back:?}"));
-    let cluster: std::sync::Arc<dyn helm_rs::cluster::Cluster> =
-        stage.cluster();
+    let cluster: std::sync::Arc<dyn helm_rs::cluster::Cluster> = stage.cluster();
     let done = restore(&cluster, &*stage.clock, "credentials", None, &Silent).await.unwrap();
     clean("what was restored", &format!("{done:?}"));
     look(&stage, "restored").await;

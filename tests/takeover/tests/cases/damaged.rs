@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use takeover::plan::Outcome;
 use takeover::run::left_over;
 use takeover::run::restore::{plan_restore, restore};
+use takeover::snapshot::Stage;
 use takeover_tests::records;
 use takeover_tests::rehearsal::{Rehearsal, Tried, text};
-use takeover::snapshot::Stage;
 
 use crate::half_states::{SECRET, edit, killed};
 

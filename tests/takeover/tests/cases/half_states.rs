@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use takeover::run::backup::backups;
 use takeover::run::lock::LockError;
 use takeover::run::{Run, RunError, left_over, take_over};
+use takeover::snapshot::Stage;
 use takeover_tests::records;
 use takeover_tests::rehearsal::{Rehearsal, Tried, text};
-use takeover::snapshot::Stage;
 
 pub(super) async fn rehearsal() -> Option<Rehearsal> {
     Some(Rehearsal::of_another(records::three_revisions("secret").await?).await)

@@ -82,8 +82,8 @@ fn rehearsed_writes(directory: &Path) -> Vec<String> {
         .filter(|call| call["mutating"] == true)
         .inspect(|call| assert_eq!(call["status"], "ok", "{call}"))
         .map(|call| {
-            let [verb, resource, namespace, name] =
-                ["verb", "resource", "namespace", "name"].map(|field| call[field].as_str().unwrap());
+            let [verb, resource, namespace, name] = ["verb", "resource", "namespace", "name"]
+                .map(|field| call[field].as_str().unwrap());
             write(verb, resource, namespace, name)
         })
         .filter(|write| !is_renewal(write))
@@ -127,7 +127,8 @@ fn differences(path: &str, one: &Value, other: &Value, out: &mut Vec<String>) {
         (Value::Object(left), Value::Object(right)) => {
             for key in left.keys().chain(right.keys().filter(|key| !left.contains_key(*key))) {
                 let null = Value::Null;
-                let side = |map: &serde_json::Map<String, Value>| map.get(key).unwrap_or(&null).clone();
+                let side =
+                    |map: &serde_json::Map<String, Value>| map.get(key).unwrap_or(&null).clone();
                 differences(&format!("{path}.{key}"), &side(left), &side(right), out);
             }
         }
@@ -205,9 +206,18 @@ async fn agree(bed: Bed, values: Option<&str>) {
         let places = select::namespaces(&Default::default(), &[]);
         places.iter().any(|looked| looked == place)
             && !after.contains_key(name)
-            && !["Pod", "Endpoints", "EndpointSlice", "ControllerRevision", "CiliumEndpoint", "PodMetrics", "Event", "ConfigMap kube-system/kube-root"]
-                .iter()
-                .any(|kind| name.starts_with(kind))
+            && ![
+                "Pod",
+                "Endpoints",
+                "EndpointSlice",
+                "ControllerRevision",
+                "CiliumEndpoint",
+                "PodMetrics",
+                "Event",
+                "ConfigMap kube-system/kube-root",
+            ]
+            .iter()
+            .any(|kind| name.starts_with(kind))
     });
     found.extend(real.keys().map(|name| format!("{name} is there in reality alone")));
     assert_eq!(found, [] as [String; 0], "what is left, rehearsed and real");

@@ -6,8 +6,8 @@ use helm_rs::apply::Silent;
 use helm_rs::cluster::{Cluster, Patch, PatchKind, Resource, Target, WriteOptions};
 use serde_json::{Value, json};
 use takeover::run::restore::{RestoreError, Restored, plan_restore, restore};
-use takeover_tests::rehearsal::{Rehearsal, Tried, end_state, same_record, text};
 use takeover::snapshot::{Stage, lasting};
+use takeover_tests::rehearsal::{Rehearsal, Tried, end_state, same_record, text};
 use takeover_tests::{Bed, export, records};
 
 fn foreign(objects: &[Value]) -> Vec<&Value> {

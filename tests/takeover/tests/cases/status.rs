@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use takeover::plan::{Outcome, Request, prepare, to_text};
 use takeover::run::status::{RecordState, State, Status, status};
-use takeover_tests::rehearsal::{Rehearsal, Tried};
 use takeover::snapshot::Stage;
+use takeover_tests::rehearsal::{Rehearsal, Tried};
 
 use super::half_states::{
     BACKUP, CONFIG_MAP, FOREIGN, OWN, SECRET, edit, killed, rehearsal, write_of,

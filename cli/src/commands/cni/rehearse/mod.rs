@@ -188,11 +188,8 @@ fn reference(
     context: &Context<'_>,
 ) -> Result<Option<Reference>, CommandError> {
     let mut ui = Ui::new(Box::new(Buffer::default()), Box::new(Buffer::default()), false);
-    let mut unheard = Context {
-        global: context.global.clone(),
-        environment: context.environment,
-        ui: &mut ui,
-    };
+    let mut unheard =
+        Context { global: context.global.clone(), environment: context.environment, ui: &mut ui };
     let work = work.twin(context.environment)?;
     let host = arguments.flags.host(&work, &mut unheard)?;
     let mut attempt = Attempt { unseen: true, ..Attempt::new(true) };

@@ -21,8 +21,8 @@ use crate::error::CommandError;
 use crate::flags;
 use crate::output::Output;
 
-use post_renderer::PostRendererFlags;
 pub(crate) use crate::session::{Heard, Host, run};
+use post_renderer::PostRendererFlags;
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]
