@@ -145,7 +145,8 @@ fn links_between_pages_lead_somewhere() {
         let titles = text.lines().filter(|line| line.starts_with('#'));
         let title = |line: &str| line.trim_start_matches('#').trim().to_lowercase();
         let keep = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-        titles.map(|line| title(line).chars().filter(keep).collect::<String>().replace(' ', "-"))
+        titles
+            .map(|line| title(line).chars().filter(keep).collect::<String>().replace(' ', "-"))
             .collect()
     };
     let mut broken = Vec::new();

@@ -3,7 +3,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "test code: a panic is how a test fails")]
+    reason = "test code: a panic is how a test fails"
+)]
 
 use std::ffi::OsString;
 
@@ -37,9 +38,9 @@ fn matches(expected: &[&str], actual: &[&str]) -> bool {
         Some((first, rest)) if *first == "…" => {
             (0..=actual.len()).any(|skipped| matches(rest, &actual[skipped..]))
         }
-        Some((first, rest)) => {
-            actual.split_first().is_some_and(|(line, others)| line == first && matches(rest, others))
-        }
+        Some((first, rest)) => actual
+            .split_first()
+            .is_some_and(|(line, others)| line == first && matches(rest, others)),
     }
 }
 
