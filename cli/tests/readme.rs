@@ -12,7 +12,8 @@ use ichor_cli::{Buffer, Environment, Ui, run};
 use test_support::place;
 
 /// What stands before the program's own arguments.
-const CARGO: &str = "cargo run --release --no-default-features --features offline -- ";
+const STARTS: [&str; 2] =
+    ["cargo run --release --no-default-features --features offline -- ", "target/release/ichor "];
 
 /// The blocks that begin with such a command: the command's arguments, and what it prints.
 fn blocks(readme: &str) -> Vec<(String, Vec<&str>)> {
@@ -24,9 +25,8 @@ fn blocks(readme: &str) -> Vec<(String, Vec<&str>)> {
             while let Some(begun) = command.strip_suffix('\\') {
                 command = format!("{}{}", begun, lines.next()?.trim_start());
             }
-            let arguments = command.strip_prefix(CARGO).or(command.strip_prefix("ichor "))?;
-            let printed: Vec<&str> = lines.collect();
-            (!printed.is_empty()).then(|| (arguments.to_owned(), printed))
+            let arguments = STARTS.iter().find_map(|start| command.strip_prefix(start))?;
+            Some((arguments.to_owned(), lines.collect()))
         })
         .collect()
 }
@@ -60,7 +60,7 @@ fn the_transcript_is_what_is_printed() {
     }
     std::env::set_current_dir(folder.path()).unwrap();
     let blocks = blocks(&readme);
-    assert!(blocks.len() >= 2, "the transcript");
+    assert!(blocks.len() >= 3, "the transcript");
     for (arguments, printed) in blocks {
         let (out, err) = (Buffer::default(), Buffer::default());
         let mut ui = Ui::new(Box::new(out.clone()), Box::new(err.clone()), false);
