@@ -85,7 +85,8 @@ impl Key {
         if kind.ends_with(b"List") {
             let items = object.as_map_mut().and_then(|map| map.get_mut("items"));
             let items = items.and_then(Value::as_seq_mut).into_iter().flatten();
-            return items.fold(false, |found, item| self.secret(item) || found);
+            let found: Vec<bool> = items.map(|item| self.secret(item)).collect();
+            return found.contains(&true);
         }
         if kind != "Secret" {
             return false;
@@ -116,19 +117,16 @@ impl Key {
         for document in &documents {
             let mut text = document.to_str_lossy().into_owned();
             if document.contains_str("Secret") {
-                match goyaml::from_yaml_exact(document, &Limits::default()) {
-                    Ok(mut object) => {
-                        if self.secret(&mut object) {
-                            changed = true;
-                            let source = text.lines().take_while(|line| line.starts_with('#'));
-                            let source: String = source.flat_map(|line| [line, "\n"]).collect();
-                            text = source + &goyaml::to_yaml(&object).unwrap_or_default();
-                        }
-                    }
-                    Err(_) => {
+                if let Ok(mut object) = goyaml::from_yaml_exact(document, &Limits::default()) {
+                    if self.secret(&mut object) {
                         changed = true;
-                        text = "# left out: this document does not read".to_owned();
+                        let source = text.lines().take_while(|line| line.starts_with('#'));
+                        let source: String = source.flat_map(|line| [line, "\n"]).collect();
+                        text = source + &goyaml::to_yaml(&object).unwrap_or_default();
                     }
+                } else {
+                    changed = true;
+                    "# left out: this document does not read".clone_into(&mut text);
                 }
             }
             out.extend(["---\n", text.as_str()]);
@@ -166,9 +164,10 @@ impl Key {
             set("config", config)?;
         }
         if let Some(chart) = record.object().get("chart") {
-            let mut chart = helm_rs::release::RawObject::parse(chart).map_err(text)?;
+            let mut chart =
+                helm_rs::release::RawObject::parse(chart).map_err(|error| text(&error))?;
             if let Some(values) = self.table(chart.get("values"), &held, "chart.values", places)? {
-                chart.set("values", values, &[]).map_err(text)?;
+                chart.set("values", values, &[]).map_err(|error| text(&error))?;
                 set("chart", chart.to_json())?;
             }
         }
@@ -211,7 +210,7 @@ impl Key {
     fn hooks(&self, json: Option<&str>) -> Result<Option<String>, String> {
         let hooks: Vec<serde_json::Value> = match json {
             None | Some("null") => return Ok(None),
-            Some(json) => serde_json::from_str(json).map_err(text)?,
+            Some(json) => serde_json::from_str(json).map_err(|error| text(&error))?,
         };
         let mut changed = false;
         let mut hooks = hooks;
@@ -225,7 +224,7 @@ impl Key {
     }
 }
 
-fn text(error: serde_json::Error) -> String {
+fn text(error: &serde_json::Error) -> String {
     error.to_string()
 }
 

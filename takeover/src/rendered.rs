@@ -118,13 +118,12 @@ impl Lookup for AccountedLookup {
         }
         let asked = [api_version, kind, namespace, name].map(str::to_owned);
         let known = self.account.lock().answers.get(&asked).cloned();
-        let mut answer = match known {
-            Some(answer) => answer,
-            None => {
-                let answer = self.inner.lookup(api_version, kind, namespace, name)?;
-                self.account.lock().answers.insert(asked, answer.clone());
-                answer
-            }
+        let mut answer = if let Some(answer) = known {
+            answer
+        } else {
+            let answer = self.inner.lookup(api_version, kind, namespace, name)?;
+            self.account.lock().answers.insert(asked, answer.clone());
+            answer
         };
         if kind == "Secret" {
             let names = self.stand_ins.fill(&mut answer)?;

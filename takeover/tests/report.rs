@@ -253,6 +253,7 @@ fn upgrade() -> Plan {
             foreign: Vec::new(),
         }),
         unchecked: vec!["KubePrism (localhost:7445): this command makes no Talos call".to_owned()],
+        rehearsal: None,
     }
 }
 

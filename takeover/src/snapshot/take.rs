@@ -161,7 +161,8 @@ impl<W: Write> Taking<'_, W> {
             && matches!(resource.plural.as_str(), "secrets" | "configmaps");
         let labels = if is_theirs { "owner!=helm" } else { "" };
         if !resource.namespaced || everywhere {
-            if self.list(resource, "", labels).await? || !resource.namespaced {
+            let is_listed = self.list(resource, "", labels).await?;
+            if is_listed || !resource.namespaced {
                 return Ok(());
             }
         }

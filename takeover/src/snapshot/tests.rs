@@ -8,6 +8,7 @@ use helm_rs::chart::{BufferedFile, Chart, load_files};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::{Limits, Secrets};
 use helm_rs::cluster::{Clock, Cluster, ManualClock, block_on};
+use helm_rs::release::CodecLimits;
 use helm_rs::release::storage::{ObjectDriver, ObjectKind};
 use helm_rs::render::host::{Clock as HostClock, Randomness, Reading};
 use helm_rs::render::time::Zone;
@@ -254,7 +255,7 @@ fn nothing_of_a_secret_is_in_the_file() {
             let plain = base64::engine::general_purpose::STANDARD
                 .decode(text(&record, "/data/release"))
                 .unwrap();
-            all += &helm_rs::release::decode(&plain, Default::default()).unwrap();
+            all += &helm_rs::release::decode(&plain, CodecLimits::default()).unwrap();
         }
     }
     for secret in ["second-password", "c2Vjb25kLXBhc3N3b3Jk", "Zm9yLW5vYm9keQ", "PRIVATE KEY"] {

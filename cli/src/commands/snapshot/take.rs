@@ -62,7 +62,7 @@ const PROGRAM: &str = concat!("ichor ", env!("CARGO_PKG_VERSION"));
 /// A file on its way, compressed or not.
 enum Out {
     Plain(Half),
-    Packed(GzEncoder<Half>),
+    Packed(Box<GzEncoder<Half>>),
 }
 
 impl Out {
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let existing = if replaces { Existing::Replace } else { Existing::Keep };
     let half = Half::create(path, existing, 0o600).map_err(io)?;
     let out = if path.extension().is_some_and(|extension| extension == "gz") {
-        Out::Packed(GzEncoder::new(half, Compression::default()))
+        Out::Packed(Box::new(GzEncoder::new(half, Compression::default())))
     } else {
         Out::Plain(half)
     };
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     })?;
     let (out, taken) = taken.map_err(|error| match error {
         TakeError::Write(error) => io(error),
-        error => CommandError::new(error_chain(&error)),
+        TakeError::Survey(error) => CommandError::new(error_chain(&error)),
     })?;
     if heard.cancelled {
         return Err(CommandError::new("interrupted: nothing was written"));
