@@ -25,6 +25,11 @@ const END: &str = "ClusterSnapshotEnd";
 /// The version of the form. Another one is another form: a reader of one does not guess at others.
 const SCHEMA_VERSION: u64 = 1;
 
+/// Whether a line is a snapshot's first or last one, and no object.
+pub(crate) fn is_frame(kind: &str) -> bool {
+    [HEAD, END].contains(&kind)
+}
+
 /// The digest of what comes before the last line, in hexadecimal.
 fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

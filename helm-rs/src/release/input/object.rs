@@ -12,6 +12,7 @@ use super::parts::{
 use super::protobuf::{self, ProtobufError};
 use super::{Chunk, End, Fault, Form, Hidden, InputLimits};
 use crate::bytes;
+use crate::cluster::snapshot::is_frame;
 use crate::release::codec::{self, CodecError, CodecLimits};
 
 /// What a record is stored in.
@@ -252,6 +253,10 @@ fn read_whole(chunk: Chunk, limits: &InputLimits, sink: &mut dyn FnMut(Answer)) 
         _ => return sink(Ok(None)),
     };
     let kind = string(object.get("kind"));
+    if is_frame(&kind) {
+        // What it says of records is for people.
+        return sink(Ok(None));
+    }
     if kind.is_empty() && is_release(&object) && form == Form::Json {
         return sink(Ok(Some(StoredRecord { release: Release::Json(text), ..bare(place, &[]) })));
     }
