@@ -4,6 +4,7 @@
 //! `ICHOR_SCREENSHOTS` names a folder for pictures of what was seen.
 #![allow(
     clippy::unwrap_used,
+    clippy::unwrap_in_result,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
