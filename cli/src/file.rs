@@ -13,7 +13,6 @@ pub(crate) enum Existing {
     Keep,
     /// It is replaced. A link stays, and what it leads to is replaced; what is no file, such as a
     /// pipe, is written to.
-    #[cfg_attr(not(feature = "offline"), expect(dead_code, reason = "for takeovers"))]
     Replace,
 }
 

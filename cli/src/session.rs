@@ -165,6 +165,10 @@ impl Host {
     }
 
     /// The cluster in memory; none for a live one.
+    #[cfg_attr(
+        not(feature = "network"),
+        expect(clippy::unnecessary_wraps, reason = "as with a network")
+    )]
     pub(crate) fn as_stage(&self) -> Option<&Arc<Stage>> {
         match &self.place {
             #[cfg(feature = "network")]
@@ -187,6 +191,10 @@ impl Host {
     }
 
     /// Hands out a session. Returns what the action returns and what it told.
+    #[cfg_attr(
+        not(feature = "network"),
+        expect(clippy::unnecessary_wraps, reason = "as with a network")
+    )]
     pub(crate) fn run<T>(
         &self,
         context: &mut Context<'_>,

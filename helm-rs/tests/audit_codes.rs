@@ -1,7 +1,7 @@
 //! Every code of the audit: records that trigger it, and records that nearly do and must not.
 //!
 //! [`pair`] is a match over all codes, so that a code without a pair does not compile. The page
-//! `docs/release-audit.md` lists the same codes; `ICHOR_BLESS=1` writes it anew.
+//! `docs/audit.md` lists the same codes; `ICHOR_BLESS=1` writes it anew.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test: a panic is how it fails")]
 
 use std::path::Path;
@@ -488,8 +488,8 @@ fn codes_are_stable_words() {
 #[test]
 fn the_page_lists_every_code() {
     const START: &str = "| code | severity | meaning | what to do |\n|---|---|---|---|\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/release-audit.md");
-    let page = std::fs::read_to_string(&path).expect("docs/release-audit.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/audit.md");
+    let page = std::fs::read_to_string(&path).expect("docs/audit.md");
     let (head, rest) = page.split_once(START).expect("the table");
     let end = rest.find("\n\n").map_or(rest.len(), |end| end + 1);
     let rows = Code::ALL.iter().map(|code| {

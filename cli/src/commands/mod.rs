@@ -7,6 +7,7 @@ pub(crate) mod chart;
 mod cni;
 mod completions;
 pub(crate) mod etcd;
+mod man;
 mod release;
 mod snapshot;
 
@@ -89,6 +90,8 @@ enum Command {
     Cni(Box<cni::Command>),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
+    /// Write a manual page for each command
+    Man(man::Arguments),
 }
 
 /// What a command gets besides its own arguments.
@@ -174,5 +177,6 @@ fn dispatch(
         #[cfg(feature = "offline")]
         Command::Cni(command) => cni::run(*command, &mut context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
+        Command::Man(arguments) => man::run(&arguments, &mut context),
     }
 }

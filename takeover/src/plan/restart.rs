@@ -73,5 +73,7 @@ async fn nodes_of(cluster: &dyn Cluster, namespace: &str, labels: String) -> Opt
     let query = ListQuery { namespace: namespace.to_owned(), labels, ..ListQuery::default() };
     let page = list_all(cluster, &pods, &query).await.ok()?;
     let nodes: BTreeSet<&str> = page.items.iter().map(|pod| text(pod, "/spec/nodeName")).collect();
-    Some(nodes.iter().filter(|name| !name.is_empty()).count() as u64)
+    let nodes = nodes.iter().filter(|name| !name.is_empty()).count() as u64;
+    // A snapshot has no pods.
+    Some(nodes).filter(|nodes| *nodes > 0)
 }

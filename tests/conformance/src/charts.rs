@@ -19,6 +19,7 @@
 //! link TARGET NAME         a symbolic link NAME to TARGET
 //! crlf FILE                gives the file Windows line endings
 //! bytes FILE ESCAPED       writes a file from text with Rust's escapes
+//! repository FOLDER NAME   copies a folder of the repository
 //! ```
 
 use std::collections::BTreeMap;
@@ -142,6 +143,7 @@ fn step(folder: &Path, line: &str) -> io::Result<()> {
                 Err(io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()))
             }
         }
+        ["repository", from, name] => copy(&place::repository().join(from), &folder.join(name)),
         ["link", target, name] => std::os::unix::fs::symlink(target, folder.join(name)),
         ["crlf", file] => {
             let text = fs::read_to_string(folder.join(file))?;

@@ -11,19 +11,19 @@ use crate::exit::Exit;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print everything: definition, values, readme, CRDs
-    #[command(after_help = "Example:\n  ichor chart show all ./my-chart")]
+    #[command(after_help = "Examples:\n  ichor chart show all ./my-chart")]
     All(Arguments),
     /// Print Chart.yaml, in Helm's layout
-    #[command(after_help = "Example:\n  ichor chart show chart cilium-1.20.0.tgz")]
+    #[command(after_help = "Examples:\n  ichor chart show chart cilium-1.20.0.tgz")]
     Chart(Arguments),
     /// Print values.yaml
-    #[command(after_help = "Example:\n  ichor chart show values cilium > values.yaml")]
+    #[command(after_help = "Examples:\n  ichor chart show values cilium > values.yaml")]
     Values(ValuesArguments),
     /// Print the readme
-    #[command(after_help = "Example:\n  ichor chart show readme ./my-chart")]
+    #[command(after_help = "Examples:\n  ichor chart show readme ./my-chart")]
     Readme(Arguments),
     /// Print the manifests under crds/
-    #[command(after_help = "Example:\n  ichor chart show crds ./my-chart | kubectl apply -f -")]
+    #[command(after_help = "Examples:\n  ichor chart show crds ./my-chart | kubectl apply -f -")]
     Crds(Arguments),
 }
 

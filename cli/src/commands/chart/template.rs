@@ -347,6 +347,7 @@ impl Arguments {
     }
 
     #[cfg(not(feature = "network"))]
+    #[expect(clippy::unused_self, reason = "as with a network")]
     #[expect(clippy::too_many_arguments, reason = "as the other one")]
     fn on_cluster(
         &self,

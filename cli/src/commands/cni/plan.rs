@@ -13,6 +13,10 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(after_help = concat!(
     "Writes nothing: dry runs and access reviews only.\n\n",
+    "Examples:\n",
+    "  ichor cni plan\n",
+    "  ichor cni plan --output json | jq .consent\n",
+    "  ichor cni plan --report plan.html --report plan.md\n\n",
     "Exit codes:\n",
     "  0  it can be carried out and needs no consent, or there is nothing to do\n",
     "  1  no plan could be made\n",

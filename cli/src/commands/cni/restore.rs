@@ -20,6 +20,9 @@ use crate::exit::Exit;
     after_help = concat!(
         "Shows what will be done, asks whether to go on, and does it. Where nobody can be asked (no\n",
         "terminal), it takes --yes. One that was killed is finished by the next one.\n\n",
+        "Examples:\n",
+        "  ichor cni restore                               # asks before it begins\n",
+        "  ichor cni restore --yes\n\n",
         "Exit codes:\n",
         "  0  restored\n",
         "  1  it failed; run it again to go on\n",

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
     "One line about the end goes to the termination message: to --termination-message, to\n",
     "ICHOR_TERMINATION_MESSAGE, or to /dev/termination-log where there is one.\n",
     "SIGTERM stops the run between two writes; the next run goes on from there.\n\n",
+    "Examples:\n",
+    "  ichor cni run --accept-cilium-diff=sha256:…     # as `ichor cni manifest` writes it\n\n",
     "Exit codes:\n",
     "  0  done, or nothing to do\n",
     "  1  it failed; run it again to go on\n",

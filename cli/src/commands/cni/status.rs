@@ -27,6 +27,9 @@ use crate::output::{Output, write_structured};
     "  incomplete    taken over, but an object, its ownership, a record or a backup is missing\n",
     "  restoreBegun  a restore stopped in the middle\n",
     "  restored      it was taken over, and given back\n\n",
+    "Examples:\n",
+    "  ichor cni status\n",
+    "  ichor cni status --output json | jq -r .state\n\n",
     "Exit codes:\n",
     "  0  notBegun (and it could be), done, restored, with nothing missing\n",
     "  1  it cannot be told: no answer, or one that does not read\n",
@@ -196,7 +199,7 @@ fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
 /// What to do about objects that are not as ichor's record has them.
 const DRIFT: &str = "what runs is not what ichor's record renders (`ichor cni plan` shows each leaf); \
     to write it again as it should be: ichor release upgrade cilium cilium-VERSION.tgz -n \
-    ichor-system --reset-then-reuse-values (docs/takeover.md, \"Changing values afterwards\")";
+    ichor-system --reset-then-reuse-values (docs/operator.md, \"Changing values afterwards\")";
 
 /// What real Helm sees.
 fn helm(line: &mut impl FnMut(&str, String), status: &Status) {

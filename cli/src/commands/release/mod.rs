@@ -57,13 +57,10 @@ const HIDING: &str = "Credentials are hidden unless --show-secrets is given; not
 
 /// A command's examples, then what all have in common.
 macro_rules! with_inputs {
-    (@hiding) => {
-        format!("{INPUTS}\n{HIDING}")
-    };
-    (@hiding $examples:path) => {
+    (@hiding $examples:expr) => {
         format!("{}\n\n{INPUTS}\n{HIDING}", $examples)
     };
-    ($examples:path) => {
+    ($examples:expr) => {
         format!("{}\n\n{INPUTS}", $examples)
     };
 }
@@ -71,28 +68,28 @@ macro_rules! with_inputs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List releases, as `helm list`
-    #[command(visible_alias = "ls", after_help = INPUTS)]
+    #[command(visible_alias = "ls", after_help = with_inputs!("Examples:\n  ichor release list -A\n  ichor release list --all --from dump.yaml"))]
     List(Box<list::Arguments>),
     /// Print a release's revisions, as `helm history`
-    #[command(visible_alias = "hist", after_help = INPUTS)]
+    #[command(visible_alias = "hist", after_help = with_inputs!("Examples:\n  ichor release history web -n shop\n  ichor release history web -n shop --from dump.yaml"))]
     History(history::Arguments),
     /// Print the state of a release, as `helm status`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release status web -n shop --show-resources\n  ichor release status web --revision 3 --from dump.yaml"))]
     Status(status::Arguments),
     /// Print parts of a release's record, with Helm's words for them
     #[command(subcommand, arg_required_else_help = true)]
     Get(Get),
     /// Print a release's values, as `helm get values`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release values web -n shop\n  ichor release values web --all -o json --from dump.yaml"))]
     Values(values::Arguments),
     /// Print a release's manifest, as `helm get manifest`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release manifest web -n shop\n  ichor release manifest web --revision 3 --from dump.yaml"))]
     Manifest(get::OneRecord),
     /// Print a release's hooks, as `helm get hooks`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release hooks web -n shop --from dump.yaml"))]
     Hooks(get::OneRecord),
     /// Print a release's notes, as `helm get notes`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release notes web -n shop --from dump.yaml"))]
     Notes(get::OneRecord),
     /// Install a chart on the cluster, as `helm install`
     #[cfg(feature = "network")]
@@ -138,22 +135,22 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Get {
     /// Print all of it, as `helm get all`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get all web -n shop --from dump.yaml"))]
     All(get::OneRecord),
     /// Print the hooks, as `helm get hooks`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get hooks web -n shop"))]
     Hooks(get::OneRecord),
     /// Print the manifest, as `helm get manifest`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get manifest web -n shop"))]
     Manifest(get::OneRecord),
     /// Print what the chart says of itself, as `helm get metadata`
-    #[command(after_help = INPUTS)]
+    #[command(after_help = with_inputs!("Examples:\n  ichor release get metadata web -n shop -o yaml"))]
     Metadata(metadata::Arguments),
     /// Print the notes, as `helm get notes`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get notes web -n shop"))]
     Notes(get::OneRecord),
     /// Print the values, as `helm get values`
-    #[command(after_help = with_inputs!(@hiding))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get values web -n shop --all"))]
     Values(values::Arguments),
 }
 

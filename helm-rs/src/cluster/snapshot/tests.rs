@@ -16,7 +16,9 @@ fn about() -> About {
     );
     let version = ServerVersion { git_version: "v1.36.4".to_owned(), ..ServerVersion::default() };
     let user = Subject { user: "me".to_owned(), ..Subject::default() };
-    About { cluster: "uid".to_owned(), ..About::new(version, &user, &discovery) }
+    let mut about = About::new(version, &user, &discovery);
+    "uid".clone_into(&mut about.cluster);
+    about
 }
 
 fn objects() -> Vec<Value> {

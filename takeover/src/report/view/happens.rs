@@ -38,7 +38,7 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         // Nothing of this is written: a takeover is done, and somebody changed what it left.
         lines.push(format!(
             "what is there is not what the chart renders, and is left as it is: {}, {}, {} \
-             (docs/takeover.md, \"Changing values afterwards\", says how it is put right)",
+             (docs/operator.md, \"Changing values afterwards\", says how it is put right)",
             count(figures.differences, "leaf differs", "leaves differ"),
             count(figures.creations, "object is missing", "objects are missing"),
             count(figures.ownership, "ownership leaf differs", "ownership leaves differ"),

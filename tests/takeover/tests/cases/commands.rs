@@ -201,7 +201,7 @@ async fn commands_from_plan_to_restore() {
     bed.plane.stop();
 }
 
-/// The release is audited, planned and upgraded where its records are, as docs/takeover.md says;
+/// The release is audited, planned and upgraded where its records are, as docs/operator.md says;
 /// again a run finds nothing to do.
 fn values_are_changed_afterwards(bed: &Bed, config: &Path) {
     let run = |arguments: &[&str]| ichor(config, arguments);

@@ -87,7 +87,7 @@ fn write(verb: &str, resource: &str, namespace: &str, name: &str) -> String {
 }
 
 /// The lock is renewed as time goes by, and in memory none does.
-fn is_renewal(write: &String) -> bool {
+fn is_renewal(write: &str) -> bool {
     write.starts_with("patch leases.coordination.k8s.io ")
 }
 
@@ -104,7 +104,7 @@ fn rehearsed_writes(directory: &Path) -> Vec<String> {
                 .map(|field| call[field].as_str().unwrap());
             write(verb, resource, namespace, name)
         })
-        .filter(|write| !is_renewal(write))
+        .filter(|write: &String| !is_renewal(write))
         .collect()
 }
 
@@ -207,7 +207,7 @@ async fn agree(bed: Bed, values: Option<&str>) {
             let resource = format!("{}{dot}{}", one.resource, one.group);
             write(&one.verb, &resource, &one.namespace, &one.name)
         })
-        .filter(|write| !is_renewal(write))
+        .filter(|write: &String| !is_renewal(write))
         .collect();
     assert_eq!(writes[1], done, "the writes, rehearsed and real");
 

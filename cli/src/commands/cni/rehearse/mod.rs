@@ -121,7 +121,8 @@ pub(crate) fn rehearse(
     let Some((fault, reference)) = fault else {
         let exit = adopt(arguments, &work, &mut first, context)?;
         let runs = vec![RunCalls { ended: "done".to_owned(), calls: stage.timeline() }];
-        return finish(arguments, &work, first.plan, (stage, runs), context).map(|()| exit);
+        return finish(arguments, &work, first.plan.as_ref(), (stage, runs), context)
+            .map(|()| exit);
     };
     let (flag, at, moment) = (fault.0, fault.1.at, fault.1.moment);
     if at > reference.calls {
@@ -156,8 +157,8 @@ pub(crate) fn rehearse(
         tell(arguments, context, &format!("The run ended with: {text}\n\nWhat it leaves\n"))?;
         stage.restart();
         let state = status::of_work(&arguments.flags, &work, context)?;
-        let state: String = state.lines().map(|line| format!("  {line}\n")).collect();
-        tell(arguments, context, &format!("{state}\nThe next run\n"))?;
+        let state = state.trim_end().replace('\n', "\n  ");
+        tell(arguments, context, &format!("  {state}\n\nThe next run\n"))?;
         stage.restart();
         work.begin_anew(context.environment)?;
         let mut second = Attempt { unseen: first.carried_out, ..Attempt::new(true) };
@@ -178,7 +179,7 @@ pub(crate) fn rehearse(
         )));
     }
     tell(arguments, context, "It ended as a run does that nothing disturbs.\n")?;
-    finish(arguments, &work, first.plan, (stage, runs), context).map(|()| Exit::Done)
+    finish(arguments, &work, first.plan.as_ref(), (stage, runs), context).map(|()| Exit::Done)
 }
 
 /// The run without a fault, on another copy of the cluster; none when nothing is carried out.
@@ -209,7 +210,7 @@ fn left(stage: &Stage) -> BTreeMap<String, Value> {
 fn finish(
     arguments: &adopt::Arguments,
     work: &Work,
-    plan: Option<Plan>,
+    plan: Option<&Plan>,
     (stage, runs): (&Stage, Vec<RunCalls>),
     context: &mut Context<'_>,
 ) -> Result<(), CommandError> {
@@ -219,7 +220,7 @@ fn finish(
     for run in &timeline.runs {
         text.push_str(&format!("  {}\n", summary(&run.calls)));
     }
-    if let (Some(directory), Some(plan)) = (&arguments.rehearsal.output_dir, &plan) {
+    if let (Some(directory), Some(plan)) = (&arguments.rehearsal.output_dir, plan) {
         for (file, what) in folder::write(directory, stage, &timeline, plan)? {
             text.push_str(&format!("  {:34} {what}\n", file.display()));
         }

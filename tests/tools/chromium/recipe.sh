@@ -1,0 +1,3 @@
+# A browser, to open reports in.
+# shellcheck shell=bash disable=SC2034
+debian=chromium
