@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use cilium::provenance::CLI_SECRET;
 use goyaml::Limits;
+use helm_rs::release::redact::LAST_APPLIED;
 use helm_rs::release::{CodecLimits, decode, encode};
 use serde_json::{Map, Value};
 
@@ -15,8 +16,6 @@ use crate::run::backup::is_backup;
 use crate::run::stored;
 use crate::survey::text;
 
-/// Where `kubectl apply` keeps what it was given.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Places of credentials that are named; more are counted.
 const NAMED: usize = 8;
 

@@ -9,7 +9,8 @@ use helm_rs::cluster::{CallRecord, Clock, Cluster, Fault, Faults, ManualClock};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::plan::RehearsalAbout;
+use super::digests::Digests;
+use crate::plan::{Key, RehearsalAbout};
 
 /// Why there is no stage.
 #[derive(Debug, thiserror::Error)]
@@ -140,10 +141,16 @@ impl Stage {
         about.taken_by = format!("{program}, by a rehearsal");
         about.taken = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut writer = Writer::new(out, &about)?;
-        for object in self.objects() {
+        let is_digested = about.secrets == Secrets::Digests;
+        let mut digests = is_digested.then(|| Digests::new(Key(about.cluster.clone())));
+        for mut object in self.objects() {
+            if let Some(digests) = &mut digests {
+                digests.object(Arc::make_mut(&mut object));
+            }
             writer.object(&object)?;
         }
         let mut notes = self.end.notes.clone();
+        notes.extend(digests.into_iter().flat_map(|digests| digests.notes));
         notes.push(format!(
             "this is what a rehearsal left of a snapshot of {}: no cluster was touched",
             self.about.taken
