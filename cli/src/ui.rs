@@ -36,6 +36,7 @@ pub struct Ui {
     result_colour: bool,
     verbose: bool,
     quiet: bool,
+    outlives: bool,
     log: Option<(LogFormat, Environment)>,
 }
 
@@ -56,7 +57,8 @@ impl Ui {
 
     /// Any streams.
     pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, colour: bool) -> Self {
-        Self { out, err, colour, result_colour: colour, verbose: false, quiet: false, log: None }
+        let (verbose, quiet, outlives) = (false, false, false);
+        Self { out, err, colour, result_colour: colour, verbose, quiet, outlives, log: None }
     }
 
     /// Applies the flags that every command has.
@@ -110,14 +112,29 @@ impl Ui {
         self.log = Some((format, environment.clone()));
     }
 
+    /// From here on a reader that closed the pipe ends nothing: the command does more than print,
+    /// and its exit code tells more than that it printed.
+    pub(crate) const fn outlive_reader(&mut self) {
+        self.outlives = true;
+    }
+
     /// Writes a piece of the command's result.
     pub(crate) fn result(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
-        self.out.write_all(bytes.as_ref()).map_err(|error| CommandError::output(&error))
+        let written = self.out.write_all(bytes.as_ref());
+        self.written(written)
     }
 
     /// Pushes out what was written; results are complete only then.
     pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
-        self.out.flush().map_err(|error| CommandError::output(&error))
+        let written = self.out.flush();
+        self.written(written)
+    }
+
+    fn written(&self, written: io::Result<()>) -> Result<(), CommandError> {
+        match written {
+            Err(error) if self.outlives && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| CommandError::output(&error)),
+        }
     }
 
     /// A line that the user should see even when quiet, in Helm's words where Helm has them.

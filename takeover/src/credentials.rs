@@ -2,7 +2,8 @@
 //! ([`Key::stand_in`]), so that what is rendered of it is its stand-in too.
 //!
 //! A value is a credential when its key says so ([`redact`]), or when a Secret of the release's own
-//! manifest holds it, and nothing else of the manifest does.
+//! manifest holds it; but one that another object of the manifest holds in clear, such as a
+//! container's environment, stays: it can be read there, and live.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +19,25 @@ use crate::plan::Key;
 /// Shorter texts of Secrets are words: a user's name, a port.
 const SHORTEST: usize = 8;
 
-/// What a release's Secrets hold that nothing else of its manifest does.
-type Held = BTreeSet<BString>;
+/// What a release's manifest holds.
+#[derive(Default)]
+struct Held {
+    /// In Secrets, and nowhere else.
+    secret: BTreeSet<BString>,
+    /// The other documents.
+    clear: Vec<BString>,
+}
+
+impl Held {
+    fn is_clear(&self, text: &[u8]) -> bool {
+        text.len() >= SHORTEST && self.clear.iter().any(|document| document.contains_str(text))
+    }
+}
 
 impl Key {
     /// Values with stand-ins in place of credentials.
     pub fn values(&self, values: &Map) -> Map {
-        self.without_credentials(values, &Held::new(), &mut Vec::new())
+        self.without_credentials(values, &Held::default(), &mut Vec::new())
     }
 
     /// The same; `places` gets the credentials' paths.
@@ -63,7 +76,8 @@ impl Key {
             Value::Null | Value::Bool(_) => {}
             Value::String(text) => {
                 let is_hidden = hidden.and_then(Value::as_str) != Some(text.as_bstr());
-                if !text.is_empty() && (is_hidden || held.contains(text)) {
+                let is_named = is_hidden && !held.is_clear(text);
+                if !text.is_empty() && (is_named || held.secret.contains(text)) {
                     *value = Value::from(self.stand_in(text));
                     places.push(place.to_owned());
                 }
@@ -232,18 +246,18 @@ fn told(error: impl std::error::Error) -> String {
     helm_rs::error_chain(&error)
 }
 
-/// What Secrets of a manifest hold that its other objects do not.
+/// What Secrets and other objects of a manifest hold.
 fn held(manifest: &[u8]) -> Held {
-    let mut held = Held::new();
-    let mut others: Vec<BString> = Vec::new();
+    let mut held = Held::default();
     for document in split_manifests(manifest) {
         let object = goyaml::from_yaml_exact(&document, &Limits::default()).ok();
         match object.filter(|object| object.get("kind").is_some_and(is_secret_kind)) {
-            Some(object) => texts(&object, &mut held),
-            None => others.push(document),
+            Some(object) => texts(&object, &mut held.secret),
+            None => held.clear.push(document),
         }
     }
-    held.retain(|text| !others.iter().any(|other| other.contains_str(text.as_slice())));
+    let Held { secret, clear } = &mut held;
+    secret.retain(|text| !clear.iter().any(|other| other.contains_str(text.as_slice())));
     held
 }
 
@@ -251,7 +265,7 @@ fn is_secret_kind(kind: &Value) -> bool {
     kind.as_str().is_some_and(|kind| kind == "Secret" || kind == "SecretList")
 }
 
-fn texts(object: &Value, held: &mut Held) {
+fn texts(object: &Value, held: &mut BTreeSet<BString>) {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     for item in object.get("items").and_then(Value::as_seq).unwrap_or_default() {
@@ -297,6 +311,18 @@ mod tests {
         let number = Value::from(key().stand_in(b"7"));
         assert_eq!(shown.get("a").unwrap().at(&["pin", "token"]), Some(&number));
         assert_eq!(key().values(&shown), shown, "a stand-in stands for itself");
+    }
+
+    #[test]
+    fn what_can_be_read_elsewhere_stays() {
+        let manifest = "---\nkind: DaemonSet\nenv:\n- name: PASSWORD\n  value: hunter2222\n";
+        let env = serde_json::json!([{"name": "PASSWORD", "value": "hunter2222"}]);
+        let config = serde_json::json!({"extraEnv": env, "other": {"password": "hunter3333"}});
+        let json = serde_json::json!({"name": "a", "manifest": manifest, "config": config});
+        let mut places = Vec::new();
+        let shown = key().record(&json.to_string(), &mut places).unwrap().unwrap();
+        assert_eq!(places, ["config.other.password"]);
+        assert!(shown.matches("hunter2222").count() == 2 && !shown.contains("hunter3333"));
     }
 
     #[test]

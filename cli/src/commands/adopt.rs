@@ -78,6 +78,7 @@ impl Attempt {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    context.ui.outlive_reader();
     arguments.report.check(&arguments.flags)?;
     arguments.consent.timeout()?;
     arguments.rehearsal.check()?;

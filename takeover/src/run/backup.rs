@@ -236,7 +236,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    fn of(object: &Value) -> Self {
+    pub(crate) fn of(object: &Value) -> Self {
         let index = object
             .pointer("/metadata/annotations")
             .and_then(|annotations| annotations.get(INDEX)?.as_str())
@@ -296,6 +296,24 @@ impl Backup {
 pub fn is_backup(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels");
     labels.and_then(|labels| labels.get(LABEL.0)).and_then(Value::as_str) == Some(LABEL.1)
+}
+
+/// Makes the index of a backup fit its data, after what may be a credential was taken out of it.
+pub(crate) fn reindex(backup: &mut Value) {
+    let Backup { mut records, data, .. } = Backup::of(backup);
+    for record in &mut records {
+        let held = record.data.iter();
+        let held: Option<BTreeMap<String, Vec<u8>>> =
+            held.map(|(key, place)| Some((key.clone(), data.get(place)?.clone()))).collect();
+        if let Some(held) = held {
+            record.hash = hash(record, &held);
+        }
+    }
+    if let Ok(index) = serde_json::to_string(&records)
+        && !records.is_empty()
+    {
+        backup["metadata"]["annotations"][INDEX] = index.into();
+    }
 }
 
 /// Whether a backup holds records of ichor's own, which a restore retired.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::select::is_record;
 use crate::plan::Key;
-use crate::run::backup::is_backup;
+use crate::run::backup::{Backup, is_backup, reindex};
 use crate::run::stored;
 use crate::survey::text;
 
@@ -95,6 +95,8 @@ impl Digests {
     /// A backup of records. One of those that changes is not what was backed up any more.
     fn backup(&mut self, title: &str, object: &mut Value) {
         let mut changed = false;
+        // What is damaged in the cluster is damaged in the snapshot.
+        let damaged = !Backup::of(object).damage().is_empty();
         for entry in data(object) {
             let stored = entry.as_str().unwrap_or_default();
             match self.release(stored, true) {
@@ -104,10 +106,11 @@ impl Digests {
             }
             changed = true;
         }
-        if changed {
+        if changed && !damaged {
+            reindex(object);
             self.notes.push(format!(
-                "Secret {title}: the records in it had credentials, so that a restore of them can \
-                 be rehearsed with --include-secrets only"
+                "Secret {title}: digests stand in the backed up records in place of what may be \
+                 credentials, and its index is adapted to that: a restore brings those back"
             ));
         }
     }

@@ -10,18 +10,14 @@ use crate::run::stored;
 use crate::survey::{claimed_release, text};
 
 /// Kinds of which there are many, that controllers write all the time, and that no chart has.
-const PASSING: [(&str, &str); 13] = [
+const PASSING: [(&str, &str); 9] = [
     ("", "pods"),
     ("", "events"),
-    ("", "endpoints"),
     ("", "podtemplates"),
     ("", "replicationcontrollers"),
-    ("", "persistentvolumes"),
-    ("", "persistentvolumeclaims"),
     ("apps", "controllerrevisions"),
     ("certificates.k8s.io", "certificatesigningrequests"),
     ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
     ("events.k8s.io", "events"),
     ("metrics.k8s.io", "*"),
 ];

@@ -42,6 +42,7 @@ pub(crate) fn define(root: clap::Command) -> clap::Command {
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    context.ui.outlive_reader();
     match command {
         Command::Plan(arguments) => plan::run(*arguments, context),
         #[cfg(feature = "network")]

@@ -10,6 +10,7 @@ use cilium::pinned::Pinned;
 use clap::Args;
 use goyaml::{Limits, Map};
 use helm_rs::action::Session;
+use helm_rs::cluster::snapshot::Secrets;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
@@ -359,7 +360,18 @@ impl PlanFlags {
     ) -> Result<Prepared, CommandError> {
         let result = self
             .session(work, context, async |session| prepare(&self.request(work, session)).await)?;
-        let mut prepared = result.map_err(|error| self.plan_error(&error, context))?;
+        let mut prepared = result.map_err(|error| {
+            let told = self.plan_error(&error, context);
+            let stage = work.host.get().and_then(Host::as_stage);
+            let by_digest = stage.is_some_and(|stage| stage.about.secrets == Secrets::Digests);
+            match error {
+                PlanError::Rendered(_) if by_digest => told.hint(
+                    "the snapshot holds credentials as digests, which the chart may need: take one \
+                     with --include-secrets",
+                ),
+                _ => told,
+            }
+        })?;
         prepared.plan.rehearsal = self.rehearsal(work, context)?;
         self.save_recovered(work, &prepared)?;
         if let Some(values) = &prepared.recovered {

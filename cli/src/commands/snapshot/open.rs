@@ -18,7 +18,7 @@ use crate::error::CommandError;
 const MAGIC: (usize, [u8; 4]) = (16, [0xed, 0xda, 0x0c, 0xed]);
 /// What gzip begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// What a snapshot begins with.
+/// What a snapshot begins with; one that something was put before is a broken one.
 const HEAD: &[u8] = b"{\"kind\":\"ClusterSnapshot\"";
 /// Bytes of a file by which its form is told.
 const BEGINNING: u64 = 4096;
@@ -48,7 +48,9 @@ impl Form {
         let (at, magic) = MAGIC;
         Ok(if beginning.get(at..at + magic.len()) == Some(&magic[..]) {
             Self::Etcd
-        } else if beginning.starts_with(&GZIP) || beginning.starts_with(HEAD) {
+        } else if beginning.starts_with(&GZIP)
+            || beginning.windows(HEAD.len()).any(|part| part == HEAD)
+        {
             Self::Snapshot
         } else {
             Self::Kubectl

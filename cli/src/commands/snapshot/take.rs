@@ -100,6 +100,11 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         }
         _ => fail(&io_text(&error)),
     };
+    if path.as_os_str() == "-" {
+        return Err(
+            fail(&"no file").hint("/dev/stdout is standard output, ./- a file of that name")
+        );
+    }
     let replaces = arguments.overwrite || is_special(path);
     let existing = if replaces { Existing::Replace } else { Existing::Keep };
     let half = Half::create(path, existing, 0o600).map_err(io)?;

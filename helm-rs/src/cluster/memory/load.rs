@@ -208,6 +208,18 @@ fn read(path: &Path, depth: usize, objects: &mut Vec<(String, Value)>) -> Result
 }
 
 fn objects_of(place: &str, text: &str) -> Result<Vec<(String, Value)>, LoadError> {
+    let objects = parsed(place, text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    // kubectl writes a list's kind behind its items: without one, it was cut.
+    match objects.iter().find(|(_, object)| Kind::of(object).kind.is_empty()) {
+        None => Ok(objects),
+        Some((place, _)) => Err(LoadError::Parse {
+            place: place.clone(),
+            reason: "this is no object: it has no kind; perhaps it was cut off".to_owned(),
+        }),
+    }
+}
+
+fn parsed(place: &str, text: &str) -> Result<Vec<(String, Value)>, LoadError> {
     let fail = |place: String, reason: String| LoadError::Parse { place, reason };
     if text.trim_start().starts_with(['{', '[']) {
         return match serde_json::from_str::<Value>(text) {

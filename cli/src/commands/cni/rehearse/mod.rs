@@ -35,10 +35,10 @@ pub(crate) struct RehearsalFlags {
     #[arg(long, value_name = "DIR", requires = "snapshot")]
     output_dir: Option<PathBuf>,
     /// Let call N of the run fail with a server error, then run again; timeline.txt has the numbers
-    #[arg(long, value_name = "N", requires = "snapshot", conflicts_with = "kill_at")]
+    #[arg(long, value_name = "N", requires = "snapshot", conflicts_with_all = ["kill_at", "plan"])]
     fail_at: Option<Number>,
     /// Kill the run after call N, or before it (before:N), then run again
-    #[arg(long, value_name = "[before:]N", requires = "snapshot")]
+    #[arg(long, value_name = "[before:]N", requires = "snapshot", conflicts_with = "plan")]
     kill_at: Option<Kill>,
 }
 
