@@ -210,7 +210,9 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
         }
     }
-    plan.refusals.extend(newer(cluster, stored.as_ref()).await?);
+    if let Some(stored) = &stored {
+        plan.refusals.extend(newer(cluster, stored).await?);
+    }
     for backup in &backups {
         let damage = backup.damage();
         if damage.is_empty() {
@@ -287,11 +289,8 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
 }
 
 /// Records of the release that is to come back which were made since: two histories would mix.
-async fn newer(
-    cluster: &dyn Cluster,
-    stored: Option<&StoredPlan>,
-) -> Result<Vec<String>, RestoreError> {
-    let records = stored.map_or(&[][..], |stored| &stored.plan.records);
+async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>, RestoreError> {
+    let records = &stored.plan.records;
     let known = |namespace: &str, name: &str| {
         let is_it = |about: &ObjectAbout| about.namespace == namespace && about.name == name;
         records.iter().any(|record| is_it(&record.about))

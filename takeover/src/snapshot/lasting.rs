@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::run::{backup, stored};
 use crate::survey::text;
 
-/// Objects by name, without what every run makes anew: versions, times, status, ichor's records but
-/// for the status of the one that counts, the Lease and the stored plan.
+/// Objects by name, without what every run makes anew: versions, times, status, addresses, ichor's
+/// records but for the status of the one that counts, the Lease and the stored plan.
 pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
     for mut object in objects {
@@ -40,6 +40,14 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
         }
         if let Some(object) = object.as_object_mut() {
             object.remove("status");
+        }
+        // The server allots the next address that is free.
+        if kind == "Service"
+            && text(&object, "/spec/clusterIP") != "None"
+            && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
         }
         state.insert(format!("{kind} {namespace}/{name}"), object);
     }

@@ -128,9 +128,12 @@ fn account(status: &Status, plan: &Result<Plan, CommandError>) -> String {
     for next in &status.next {
         line("next", next.clone());
     }
-    if status.state == State::Done
-        && plan.as_ref().is_ok_and(|plan| !plan.is_refused() && !plan.gate_is_empty())
-    {
+    // What is live alone stays: that was consented to, or is nothing that an upgrade takes away.
+    let has_drifted = |plan: &Plan| {
+        let figures = plan.figures();
+        !plan.is_refused() && (figures.differences, figures.creations) != (0, 0)
+    };
+    if status.state == State::Done && plan.as_ref().is_ok_and(has_drifted) {
         line("changed since", DRIFT.to_owned());
     }
     match plan {

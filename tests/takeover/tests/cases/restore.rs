@@ -214,6 +214,8 @@ async fn restore_refuses_where_a_record_came_that_was_not_there() {
     bed.kubectl(&["-n", "kube-system", "delete", "secret", "-l", "owner=helm"]);
     let rehearsal = Rehearsal::of(bed).await;
     let stage = rehearsal.stage();
+    let plan = plan_restore(&*stage.memory).await.unwrap();
+    assert!(plan.refusals.iter().any(|refusal| refusal.contains("no stored plan")));
     rehearsal.run(&stage, "first").await.unwrap();
     let plan = plan_restore(&*stage.memory).await.unwrap();
     assert_eq!((plan.refusals.len(), plan.records.len()), (0, 0), "{:?}", plan.refusals);
