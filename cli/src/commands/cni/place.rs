@@ -107,7 +107,15 @@ impl PlaceFlags {
                 .map_err(|why| CommandError::new(format_args!("--chart {path}: {why}")));
         }
         let pin = pin(cilium::pinned::LOCK).map_err(|error| fail(&error))?;
-        let archive = cache::resolve(&pin, MAX_ARCHIVE, context)?;
+        let archive = cache::resolve(&pin, MAX_ARCHIVE, context);
+        let archive = archive.map_err(|error| match self.snapshot {
+            None => error,
+            Some(_) => error.hint(format!(
+                "name a chart with --chart PATH, or put {} into a folder and name it in \
+                 ICHOR_CHART_DIR",
+                pin.file_name()
+            )),
+        })?;
         Pinned::load(&pin, &archive.bytes, &Limits::default(), &mut Vec::new())
             .map_err(|error| fail(&error))
     }
@@ -127,7 +135,7 @@ pub(super) fn no_rehearsal(command: clap::Command) -> clap::Command {
 }
 
 fn not_rehearsed(_: &str) -> Result<String, String> {
-    Err("that is for rehearsals: ichor adopt --cilium-only --snapshot FILE".to_owned())
+    Err("not for this command, but for ichor adopt --cilium-only --snapshot FILE".to_owned())
 }
 
 /// A chart that no pin vouches for. The digest is that of its archive's bytes; of a folder, that of

@@ -444,9 +444,9 @@ fn command(plan: &Plan) -> String {
         if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
             .to_owned();
     if let Some(about) = &plan.rehearsal {
-        command.push_str(&format!(" --snapshot {}", safe(&about.snapshot)));
+        command.push_str(&format!(" --snapshot {}", word(&about.snapshot)));
         if !about.chart.is_empty() {
-            command.push_str(&format!(" --chart {}", safe(&about.chart)));
+            command.push_str(&format!(" --chart {}", word(&about.chart)));
         }
     }
     if plan.values.source.starts_with("the operator's file") {
@@ -461,6 +461,16 @@ fn command(plan: &Plan) -> String {
         }
     }
     command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
+}
+
+/// A text as one word of a shell's command.
+fn word(text: &str) -> String {
+    let text = safe(text);
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./=:@%+,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn note(object: &ObjectPlan) -> String {
