@@ -2,6 +2,7 @@
 //!
 //! Every text in a [`View`] is safe to look at (see [`visible`]) but not escaped for any markup.
 
+mod accept;
 mod figures;
 mod happens;
 mod talos;
@@ -16,7 +17,6 @@ use self::happens::happens;
 use self::talos::{TalosView, talos};
 use super::change::{self, Line, Room, Side};
 use super::visible;
-use crate::job;
 use crate::plan::{
     Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan,
 };
@@ -230,7 +230,7 @@ impl View {
                 .iter()
                 .map(|consent| ConsentView { flag: safe(&consent.flag), why: safe(&consent.why) })
                 .collect(),
-            command: command(plan),
+            command: accept::command(plan),
             figures: figures(plan),
             objects: objects(plan, room),
             quiet: plan.objects.iter().filter(|object| is_quiet(object)).count(),
@@ -432,45 +432,6 @@ fn instead(reason: &str) -> &'static str {
         "Rights" => "have the missing rules granted, or plan as an identity that holds them",
         _ => "",
     }
-}
-
-/// What is to be typed to accept the plan as it is. Where the Job will write, that is applying it.
-fn command(plan: &Plan) -> String {
-    if plan.is_refused() || plan.consent.is_empty() || plan.digest.is_empty() {
-        return String::new();
-    }
-    let is_for_job = plan.rights.identity == job::subject().user;
-    let mut command =
-        if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
-            .to_owned();
-    if let Some(about) = &plan.rehearsal {
-        command.push_str(&format!(" --snapshot {}", word(&about.snapshot)));
-        if !about.chart.is_empty() {
-            command.push_str(&format!(" --chart {}", word(&about.chart)));
-        }
-    }
-    if plan.values.source.starts_with("the operator's file") {
-        command.push_str(" --cilium-values FILE");
-    }
-    for consent in &plan.consent {
-        command.push(' ');
-        command.push_str(&safe(&consent.flag));
-        if consent.flag == "--accept-cilium-diff" {
-            command.push('=');
-            command.push_str(&safe(&plan.digest));
-        }
-    }
-    command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
-}
-
-/// A text as one word of a shell's command.
-fn word(text: &str) -> String {
-    let text = safe(text);
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./=:@%+,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn note(object: &ObjectPlan) -> String {
