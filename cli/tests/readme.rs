@@ -13,7 +13,7 @@ use test_support::place;
 
 /// What stands before the program's own arguments.
 const STARTS: [&str; 2] =
-    ["cargo run --release --no-default-features --features offline -- ", "target/release/ichor "];
+    ["cargo run --profile quick --no-default-features --features offline -- ", "target/quick/ichor "];
 
 /// The blocks that begin with such a command: the command's arguments, and what it prints.
 fn blocks(readme: &str) -> Vec<(String, Vec<&str>)> {
