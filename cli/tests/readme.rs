@@ -12,8 +12,10 @@ use ichor_cli::{Buffer, Environment, Ui, run};
 use test_support::place;
 
 /// What stands before the program's own arguments.
-const STARTS: [&str; 2] =
-    ["cargo run --profile quick --no-default-features --features offline -- ", "target/quick/ichor "];
+const STARTS: [&str; 2] = [
+    "cargo run --profile quick --no-default-features --features offline -- ",
+    "target/quick/ichor ",
+];
 
 /// The blocks that begin with such a command: the command's arguments, and what it prints.
 fn blocks(readme: &str) -> Vec<(String, Vec<&str>)> {
