@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt as _};
 use helm_rs::apply::{Created, FIELD_MANAGER, Item};
 use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
+use helm_rs::release::redact;
 use serde_json::Value;
 
 use super::cause::Causes;
@@ -234,13 +235,11 @@ pub(super) fn show(
             cause = Cause::Generated;
         }
         let secret = is_secret(&kind.kind, &change.path);
-        let shown = |value: &Option<Value>| {
-            value.as_ref().map(|value| if secret { Value::from(HIDDEN) } else { value.clone() })
-        };
+        let side = |value: &Option<Value>| value.as_ref().map(|value| shown(secret, value));
         Difference {
             path: change.path.to_string(),
-            live: shown(&change.live),
-            new: shown(&change.new),
+            live: side(&change.live),
+            new: side(&change.new),
             cause,
             manager,
         }
@@ -270,11 +269,7 @@ pub(super) fn show(
             .iter()
             .map(|left| ResidueAbout {
                 path: left.path.to_string(),
-                value: if is_secret(&kind.kind, &left.path) {
-                    Value::from(HIDDEN)
-                } else {
-                    left.value.clone()
-                },
+                value: shown(is_secret(&kind.kind, &left.path), &left.value),
                 manager: left.managers.first().map(|m| m.name.clone()).unwrap_or_default(),
             })
             .collect(),
@@ -286,5 +281,31 @@ pub(super) fn show(
             .map(|(path, manager)| OtherLeaf { path: path.to_string(), manager: manager.clone() })
             .collect(),
         defaults: classes.defaults.len(),
+    }
+}
+
+/// A leaf's value as a plan shows it. The digest is over the value itself.
+fn shown(is_secret: bool, value: &Value) -> Value {
+    match value {
+        _ if is_secret => Value::from(HIDDEN),
+        Value::String(text) => Value::from(redact::text(text)),
+        value => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::shown;
+
+    #[test]
+    fn credentials_within_a_text_are_not_shown() {
+        for text in ["https://user:hunter22@proxy:3128", "--password=hunter22"] {
+            let shown = shown(false, &json!(text)).to_string();
+            assert!(!shown.contains("hunter22") && shown.contains("REDACTED"), "{shown}");
+        }
+        assert_eq!(shown(false, &json!("--debug=true")), "--debug=true");
+        assert_eq!(shown(true, &json!(7)), "REDACTED");
     }
 }

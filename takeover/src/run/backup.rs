@@ -300,13 +300,11 @@ pub fn is_backup(object: &Value) -> bool {
 
 /// Makes the index of a backup fit its data, after what may be a credential was taken out of it.
 pub(crate) fn reindex(backup: &mut Value) {
-    let Backup { mut records, data, .. } = Backup::of(backup);
+    let held = Backup::of(backup);
+    let mut records = held.records.clone();
     for record in &mut records {
-        let held = record.data.iter();
-        let held: Option<BTreeMap<String, Vec<u8>>> =
-            held.map(|(key, place)| Some((key.clone(), data.get(place)?.clone()))).collect();
-        if let Some(held) = held {
-            record.hash = hash(record, &held);
+        if let Some(data) = held.data_of(record) {
+            record.hash = hash(record, &data);
         }
     }
     if let Ok(index) = serde_json::to_string(&records)

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::RECORD_NAMESPACE;
 use serde_json::Value;
 
-use crate::run::{backup, stored};
+use crate::run::{backup, own, stored};
 use crate::survey::text;
 
 /// Objects by name, without what every run makes anew: versions, times, status, addresses, ichor's
@@ -57,7 +57,5 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
 /// Whether an object is a record of ichor's release.
 pub fn is_own_record(object: &Value) -> bool {
     text(object, "/metadata/namespace") == RECORD_NAMESPACE
-        && text(object, "/metadata/name")
-            .strip_prefix("sh.helm.release.v1.")
-            .is_some_and(|rest| rest.strip_prefix(RELEASE).is_some_and(|v| v.starts_with(".v")))
+        && own::revision_of(text(object, "/metadata/name")).is_some()
 }
