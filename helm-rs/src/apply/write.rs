@@ -333,7 +333,8 @@ impl Writer<'_> {
                         return Err(UpdateError { outcome, errors });
                     }
                     Ok(Live::Present(live)) => {
-                        let Some(original) = original.iter().find(|old| old.matches(item)) else {
+                        let original = original.iter().find(|old| old.matches(item));
+                        let Some(original) = original.or_else(|| self.unknown(item, &live)) else {
                             let (kind, name) = (item.kind().kind.clone(), item.target.name.clone());
                             let errors = vec![ObjectError::NotOriginal { kind, name }];
                             return Err(UpdateError { outcome, errors });
@@ -382,6 +383,14 @@ impl Writer<'_> {
             }
         }
         Ok(outcome)
+    }
+
+    /// What stands for the original of an object that is there, but not in the release before: an
+    /// apply needs none, where the object is the release's own all the same.
+    fn unknown<'i>(&self, item: &'i Item, live: &Value) -> Option<&'i Item> {
+        let is_own = |(name, namespace)| ownership::check(live, name, namespace).is_ok();
+        let is_applied = matches!(self.method, Method::Apply { .. });
+        (is_applied && self.owner.is_none_or(is_own)).then_some(item)
     }
 
     async fn read_unknown(
