@@ -112,19 +112,26 @@ pub(super) async fn update(
     custom: CustomMerge,
 ) -> Update {
     let refused = |fault| PlannedObject { fault, ..object(item, ObjectChange::Change) };
-    if let Method::Apply { force_conflicts } = session.method {
-        let planned = match session.writer().try_apply(item, live, force_conflicts).await {
-            Ok(Some(after)) => Some(changed(item, live, &after)),
-            // Once the release's fields are taken over, an apply drops what a patch drops.
-            Ok(None) => None,
-            Err(error) => Some(refused(error_chain(&error))),
-        };
-        if let Some(planned) = planned {
+    let (is_applied, told) = match session.method {
+        Method::Apply { force_conflicts } => {
+            (true, session.writer().try_apply(item, live, force_conflicts).await)
+        }
+        Method::Patch | Method::Replace => (false, Ok(None)),
+    };
+    match told {
+        Ok(None) => {}
+        Ok(Some(after)) => {
+            let planned = changed(item, live, &after);
             let is_patched = planned.change == ObjectChange::Change;
             return Update { planned, is_sent: true, is_patched };
         }
+        Err(error) => {
+            let planned = refused(error_chain(&error));
+            return Update { planned, is_sent: true, is_patched: true };
+        }
     }
-    let is_applied = matches!(session.method, Method::Apply { .. });
+    // Once the release's fields are taken over, an apply drops what such a patch drops.
+    let custom = if is_applied { CustomMerge::ThreeWay } else { custom };
     let (planned, is_patched) = match patch_for(original, &item.value, live, custom) {
         Err(error) => (refused(format!("failed to create patch: {error}")), false),
         Ok(None) => (object(item, ObjectChange::None), false),

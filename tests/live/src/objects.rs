@@ -131,7 +131,8 @@ fn owners(entries: &[Value]) -> Value {
         .iter()
         .filter(|entry| {
             let server = ["kube-", "plane"];
-            !server.into_iter().any(|name| text(entry, "/manager").starts_with(name))
+            text(entry, "/subresource").is_empty()
+                && !server.into_iter().any(|name| text(entry, "/manager").starts_with(name))
         })
         .cloned()
         .collect();

@@ -52,7 +52,10 @@ async fn ssa_after_helm3() {
     let plan = Peer::Ichor.run(&pair.ichor, &format!("plan {upgrade}"));
     let told = crate::bed::told(&plan);
     assert_eq!(plan.code, Some(0), "{told}");
-    for line in ["data.gone: \"1\" -> (none)", "[name=OLD].value: \"1\" -> (none)"] {
+    for line in [
+        "data.gone: \"1\" -> (none)",
+        "env[name=OLD]: {\"name\":\"OLD\",\"value\":\"1\"} -> (none)",
+    ] {
         assert!(told.contains(line), "{line} is not in\n{told}");
     }
     assert_eq!(before, state(&pair.ichor), "a plan wrote");
