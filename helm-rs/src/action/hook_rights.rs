@@ -2,7 +2,7 @@
 
 use super::rights::{self, Right};
 use super::session::ReleaseOptions;
-use crate::apply::{Item, build};
+use crate::apply::{Item, Method, build};
 use crate::cluster::Discovery;
 use crate::error_chain;
 use crate::manifest::{Hook, HookEvent};
@@ -24,6 +24,7 @@ impl PlannedHooks {
         discovery: &Discovery,
         hooks: &[Hook],
         events: &[HookEvent],
+        method: Method,
         options: &ReleaseOptions,
     ) -> Self {
         let mut planned = Self::default();
@@ -37,7 +38,7 @@ impl PlannedHooks {
             let title = format!("{} {} ({})", hook.kind, hook.name, event.as_str());
             match build(discovery, &hook.manifest, &options.namespace, true) {
                 Ok(items) => {
-                    let rights = items.iter().flat_map(|item| needed(item, hook));
+                    let rights = items.iter().flat_map(|item| needed(item, hook, method));
                     planned.rights.extend(rights);
                 }
                 Err(error) => planned.faults.push(format!("{title}: {}", error_chain(&error))),
@@ -49,8 +50,8 @@ impl PlannedHooks {
 }
 
 /// What one object of a hook needs.
-fn needed(item: &Item, hook: &Hook) -> Vec<Right> {
-    let mut needed = vec![Right::create(item)];
+fn needed(item: &Item, hook: &Hook, method: Method) -> Vec<Right> {
+    let mut needed = rights::creation(method, item);
     needed.extend(rights::escalation(item, true));
     // By its policies; without any, an older one is deleted first. Whether it is gone is looked at.
     if hook.kind != "CustomResourceDefinition" {

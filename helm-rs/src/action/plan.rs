@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::error::ActionError;
 use super::hook_rights::PlannedHooks;
 use super::install::InstallOptions;
-use super::planned::{change, create, delete, object};
+use super::planned::{create, delete, object, update};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
 use super::upgrade::{self, UpgradeOptions};
-use crate::apply::{Created, CustomMerge, Item, Live, build, patch_for};
+use crate::apply::{Created, CustomMerge, Item, Live, Method, build};
 use crate::capabilities::KubeVersion;
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind, Resource};
@@ -89,6 +89,7 @@ struct Draft {
     crds: Vec<Item>,
     hooks: PlannedHooks,
     custom: CustomMerge,
+    method: Method,
     /// The release's namespace, where the action was told to create it.
     namespace_object: Option<Item>,
     /// Records that would be written or deleted.
@@ -124,7 +125,7 @@ pub async fn plan(
         ),
     };
     match draft {
-        Ok(draft) => finish(session, draft, release).await,
+        Ok(draft) => finish(&session.writing(draft.method), draft, release).await,
         Err(ActionError::Storage(error))
             if error.cluster().is_some_and(|error| error.kind() == ErrorKind::Forbidden) =>
         {
@@ -167,6 +168,7 @@ async fn install_draft(
     host: &mut Host,
     warnings: &mut Vec<Warning>,
 ) -> Result<Draft, ActionError> {
+    let (method, _) = options.release.method.resolve(None)?;
     let last = super::install::available(session, options).await?;
     values::process_dependencies(chart, values, Nulls::Keep, warnings)?;
     let served = session.discover(false).await?;
@@ -212,7 +214,8 @@ async fn install_draft(
         current: Vec::new(),
         target,
         crds,
-        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
+        method,
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
         namespace_object: if options.create_namespace {
             super::install::namespace_object(&discovery, &release)?
@@ -236,6 +239,7 @@ async fn upgrade_draft(
 ) -> Result<Draft, ActionError> {
     let release = dry(&options.release);
     let prepared = upgrade::prepare(session, chart, values, options, warnings).await?;
+    let (method, _) = options.release.method.resolve(prepared.apply_method)?;
     values::process_dependencies(chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -270,7 +274,8 @@ async fn upgrade_draft(
         current,
         target,
         crds: Vec::new(),
-        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
+        method,
         custom: CustomMerge::TwoWay,
         namespace_object: None,
         updated_records: vec![before, prepared.revision],
@@ -371,12 +376,12 @@ async fn finish(
     if let Some(item) = &draft.namespace_object {
         // The action looks first, and creates it unless it sees it.
         plan.creates_namespace = is_created(session, item).await?;
-        rights.push(if plan.creates_namespace {
+        if plan.creates_namespace {
             plan.new_namespaces.insert(item.target.name.clone());
-            Right::create(item)
+            rights.extend(rights::creation(session.method, item));
         } else {
-            Right::on_object("get", item)
-        });
+            rights.push(Right::on_object("get", item));
+        }
     }
     if is_blind {
         (plan.missing, plan.rights) = (missing, rights);
@@ -422,7 +427,7 @@ async fn finish(
         created.kind(group, kind);
     }
     for item in &draft.crds {
-        rights.push(Right::create(item));
+        rights.extend(rights::creation(session.method, item));
         plan.objects.push(create(session, item, &created).await);
     }
     if let Some(item) = draft.namespace_object.as_ref().filter(|_| plan.creates_namespace) {
@@ -443,21 +448,17 @@ async fn finish(
                 let original = draft.current.iter().find(|old| old.matches(item));
                 // What is adopted is its own original.
                 let original = original.map_or(&item.value, |old| &old.value);
-                match patch_for(original, &item.value, live, draft.custom) {
-                    Err(error) => PlannedObject {
-                        fault: format!("failed to create patch: {error}"),
-                        ..object(item, ObjectChange::Change)
-                    },
-                    Ok(None) => object(item, ObjectChange::None),
-                    Ok(Some(patch)) => {
-                        rights.push(Right::on_object("patch", item));
-                        rights.extend(rights::escalation(item, false));
-                        change(session, item, live, &patch).await
-                    }
+                let update = update(session, item, original, live, draft.custom).await;
+                if update.is_sent {
+                    rights.push(Right::on_object("patch", item));
                 }
+                if update.is_patched {
+                    rights.extend(rights::escalation(item, false));
+                }
+                update.planned
             }
             Live::Absent | Live::Unknown => {
-                rights.push(Right::create(item));
+                rights.extend(rights::creation(session.method, item));
                 rights.extend(rights::escalation(item, true));
                 create(session, item, &created).await
             }

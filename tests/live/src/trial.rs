@@ -65,19 +65,21 @@ pub enum Kind {
     Plain,
     /// A chart with a hook before and one after each action.
     Hooks,
+    /// [`CHART`], installed by patches, then acted on by server-side apply.
+    Applied,
 }
 
 impl Kind {
     const fn chart(self) -> &'static str {
         match self {
-            Self::Plain => CHART,
+            Self::Plain | Self::Applied => CHART,
             Self::Hooks => "hooks",
         }
     }
 
     const fn values(self) -> &'static [&'static str] {
         match self {
-            Self::Plain => &[],
+            Self::Plain | Self::Applied => &[],
             // The same hooks for an installation and for the upgrade that goes on with it.
             Self::Hooks => &[
                 "--set-json",
@@ -114,6 +116,14 @@ impl<'p> Trial<'p> {
 
     /// The command line of an action.
     pub fn arguments(&self, action: Action) -> Vec<String> {
+        let mut all = self.plain_arguments(action);
+        if self.kind == Kind::Applied && action == self.action && action != Action::Uninstall {
+            all.extend(["--apply-method", "ssa"].map(str::to_owned));
+        }
+        all
+    }
+
+    fn plain_arguments(&self, action: Action) -> Vec<String> {
         let short = match action {
             Action::Rollback => {
                 Some(["release", "rollback", "r", "1", "-n", &self.namespace].to_vec())

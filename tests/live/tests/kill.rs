@@ -1,5 +1,5 @@
 //! Killed before and after every write of an installation, an upgrade, a rollback and an
-//! uninstallation, without and with hooks, then run again with the documented recovery: the same end state each time. `hack/proof kill-install`.
+//! uninstallation, without and with hooks, and by server-side apply, then run again with the documented recovery: the same end state each time. `hack/proof kill-install`.
 
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
 
@@ -33,9 +33,12 @@ async fn every_write() {
     let Some(bed) = Bed::open().await else { return };
     let began = Instant::now();
     let mut points = 0;
-    for (kind, action) in [Kind::Plain, Kind::Hooks].into_iter().flat_map(|kind| {
-        let all = [Action::Install, Action::Upgrade, Action::Rollback, Action::Uninstall];
-        all.map(|action| (kind, action))
+    let all = [Action::Install, Action::Upgrade, Action::Rollback, Action::Uninstall];
+    for (kind, action) in [Kind::Plain, Kind::Hooks, Kind::Applied].into_iter().flat_map(|kind| {
+        all.map(|action| (kind, action)).into_iter().filter(|(kind, action)| {
+            // It is the same with both methods.
+            *kind != Kind::Applied || *action != Action::Uninstall
+        })
     }) {
         let wanted = bed.reference(kind, action);
         for moment in [Moment::Before, Moment::After] {
@@ -62,6 +65,8 @@ async fn writes_at_the_boundaries_of_the_steps() {
         (Kind::Plain, Action::Upgrade, Moment::Before),
         (Kind::Hooks, Action::Rollback, Moment::After),
         (Kind::Hooks, Action::Uninstall, Moment::Before),
+        // Fields are taken over, then the object is applied, one after the other.
+        (Kind::Applied, Action::Upgrade, Moment::After),
     ] {
         let wanted = bed.reference(kind, action);
         for place in SAMPLE {
