@@ -18,6 +18,7 @@ mod session;
 pub mod show;
 pub mod template;
 pub mod testing;
+mod undo;
 pub mod uninstall;
 pub mod upgrade;
 

@@ -13,6 +13,7 @@ use super::planned::{change, create, delete, object};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
+use super::undo::Undo;
 use super::upgrade::{self, UpgradeOptions};
 use crate::apply::{Created, CustomMerge, Item, Live, build, patch_for};
 use crate::capabilities::KubeVersion;
@@ -88,6 +89,7 @@ struct Draft {
     target: Vec<Item>,
     crds: Vec<Item>,
     hooks: PlannedHooks,
+    undo: Undo,
     custom: CustomMerge,
     /// The release's namespace, where the action was told to create it.
     namespace_object: Option<Item>,
@@ -205,6 +207,8 @@ async fn install_draft(
         }
     };
     let events = [HookEvent::PreInstall, HookEvent::PostInstall];
+    let undo =
+        Undo::of_installation(session, &discovery, &rendering.hooks, revision, &release).await?;
     Ok(Draft {
         action: "install",
         namespace: release.namespace.clone(),
@@ -213,6 +217,7 @@ async fn install_draft(
         target,
         crds,
         hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        undo,
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
         namespace_object: if options.create_namespace {
             super::install::namespace_object(&discovery, &release)?
@@ -263,6 +268,7 @@ async fn upgrade_draft(
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let before = prepared.current.record.revision()?;
     let events = [HookEvent::PreUpgrade, HookEvent::PostUpgrade];
+    let undo = Undo::of_upgrade(session, &discovery, prepared.revision, &release).await?;
     Ok(Draft {
         action: "upgrade",
         namespace: prepared.namespace.clone(),
@@ -271,6 +277,7 @@ async fn upgrade_draft(
         target,
         crds: Vec::new(),
         hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        undo,
         custom: CustomMerge::TwoWay,
         namespace_object: None,
         updated_records: vec![before, prepared.revision],
@@ -441,6 +448,10 @@ async fn finish(
             }
             Live::Present(live) => {
                 let original = draft.current.iter().find(|old| old.matches(item));
+                if release.force {
+                    rights.push(Right::on_object("update", item));
+                    rights.extend(rights::escalation(item, false));
+                }
                 // What is adopted is its own original.
                 let original = original.map_or(&item.value, |old| &old.value);
                 match patch_for(original, &item.value, live, draft.custom) {
@@ -450,8 +461,10 @@ async fn finish(
                     },
                     Ok(None) => object(item, ObjectChange::None),
                     Ok(Some(patch)) => {
-                        rights.push(Right::on_object("patch", item));
-                        rights.extend(rights::escalation(item, false));
+                        if !release.force {
+                            rights.push(Right::on_object("patch", item));
+                            rights.extend(rights::escalation(item, false));
+                        }
                         change(session, item, live, &patch).await
                     }
                 }
@@ -474,6 +487,11 @@ async fn finish(
     }
     rights.extend(rights::waiting(&draft.target, release));
     rights.extend(draft.hooks.rights.iter().cloned());
+    let is_created = |item: &Item| {
+        let at = draft.target.iter().position(|other| other.matches(item));
+        at.and_then(|at| live.get(at)).is_none_or(|live| !matches!(live, Live::Present(_)))
+    };
+    rights.extend(draft.undo.rights(&draft.target, release, is_created));
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
@@ -490,10 +508,10 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
         Right::any("list", "", plural, namespace),
         Right::any("create", "", plural, namespace),
     ];
-    for revision in &draft.updated_records {
+    for revision in draft.updated_records.iter().chain(&draft.undo.updated_records) {
         rights.push(Right::named("update", "", plural, namespace, &key(revision)));
     }
-    for revision in &draft.pruned_records {
+    for revision in draft.pruned_records.iter().chain(&draft.undo.deleted_records) {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));
     }
     rights
