@@ -268,7 +268,9 @@ async fn upgrade_draft(
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let before = prepared.current.record.revision()?;
     let events = [HookEvent::PreUpgrade, HookEvent::PostUpgrade];
-    let undo = Undo::of_upgrade(session, &discovery, prepared.revision, &release).await?;
+    let undo =
+        Undo::of_upgrade(session, &discovery, &prepared.current, prepared.revision, &release)
+            .await?;
     Ok(Draft {
         action: "upgrade",
         namespace: prepared.namespace.clone(),
@@ -510,6 +512,9 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
     ];
     for revision in draft.updated_records.iter().chain(&draft.undo.updated_records) {
         rights.push(Right::named("update", "", plural, namespace, &key(revision)));
+    }
+    if let Some(revision) = &draft.undo.read_record {
+        rights.push(Right::named("get", "", plural, namespace, &key(revision)));
     }
     for revision in draft.pruned_records.iter().chain(&draft.undo.deleted_records) {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));

@@ -10,7 +10,7 @@ use super::session::{ReleaseOptions, Session};
 use crate::apply::{Item, is_kept};
 use crate::cluster::Discovery;
 use crate::manifest::{Hook, HookEvent};
-use crate::release::storage::Head;
+use crate::release::storage::{Head, Stored};
 
 /// How an action would be undone.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Undo {
     back_to: Vec<Item>,
     /// What hooks and waiting need meanwhile.
     rights: Vec<Right>,
+    /// The revision whose record alone would be read.
+    pub(super) read_record: Option<i64>,
     /// Revisions whose records would be updated.
     pub(super) updated_records: Vec<i64>,
     /// Revisions whose records would be deleted.
@@ -62,6 +64,7 @@ impl Undo {
     pub(super) async fn of_upgrade(
         session: &Session<'_>,
         discovery: &Discovery,
+        current: &Stored,
         revision: i64,
         options: &ReleaseOptions,
     ) -> Result<Self, ActionError> {
@@ -72,7 +75,11 @@ impl Undo {
         let storage = session.storage();
         let heads = storage.heads(&options.name).await?;
         let Some(successful) = last_successful(&heads) else { return Ok(undo) };
-        let record = storage.get(&options.name, successful).await?.record;
+        let record = if current.record.revision()? == successful {
+            current.record.clone()
+        } else {
+            storage.get(&options.name, successful).await?.record
+        };
         let what = "unable to build kubernetes objects from new release manifest";
         let manifest = record.manifest()?;
         undo.back_to = prepare::objects(discovery, manifest.as_bytes(), options, false, what)?;
@@ -87,6 +94,7 @@ impl Undo {
             let needs = hook_rights::needs(discovery, manifest, &hook.kind, logs, options);
             undo.rights.extend(needs.into_iter().flatten());
         }
+        undo.read_record = Some(successful);
         undo.updated_records = vec![revision, revision + 1];
         undo.goes_back = true;
         Ok(undo)
@@ -101,11 +109,14 @@ impl Undo {
         is_created: impl Fn(&Item) -> bool,
     ) -> Vec<Right> {
         let mut needed = self.rights.clone();
-        for item in target.iter().filter(|item| !is_kept(&item.value)) {
+        for item in target {
+            // An uninstallation leaves what has any policy.
+            let policy = item.value.pointer("/metadata/annotations/helm.sh~1resource-policy");
+            let is_kept = is_kept(&item.value) || (self.back_to.is_empty() && policy.is_some());
             let stays = self.back_to.iter().any(|other| other.matches(item));
             // What was created is cleaned up even where the release then goes back to it.
             let is_cleaned_up = options.cleanup_on_fail && is_created(item);
-            if is_cleaned_up || (self.goes_back && !stays) {
+            if !is_kept && (is_cleaned_up || (self.goes_back && !stays)) {
                 needed.push(Right::on_object("delete", item));
             }
         }

@@ -105,7 +105,7 @@ fn stored(namespace: &str, overlay: &Value) -> Value {
     let text = |path: &str| record.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (name, status) = (text("/name"), text("/info/status"));
     let version = record["version"].to_string();
-    let release = helm_rs::release::encode(&record.to_string()).expect("a record can be written");
+    let release = helm_rs::release::encode(&in_order(&record)).expect("a record can be written");
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
         "metadata": {
@@ -118,6 +118,62 @@ fn stored(namespace: &str, overlay: &Value) -> Value {
         },
         "stringData": { "release": release },
     })
+}
+
+/// The fields of records in the order in which Helm writes them, whichever object they are in.
+const FIELDS: [&str; 33] = [
+    "name",
+    "first_deployed",
+    "last_deployed",
+    "deleted",
+    "description",
+    "status",
+    "notes",
+    "info",
+    "metadata",
+    "lock",
+    "templates",
+    "values",
+    "schema",
+    "files",
+    "chart",
+    "config",
+    "kind",
+    "path",
+    "manifest",
+    "events",
+    "hooks",
+    "started_at",
+    "completed_at",
+    "phase",
+    "last_run",
+    "version",
+    "repository",
+    "enabled",
+    "apiVersion",
+    "appVersion",
+    "annotations",
+    "dependencies",
+    "namespace",
+];
+
+/// JSON with its fields as Helm writes them: it sorts a record's fields anew whenever it writes it.
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            let place = |name: &str| FIELDS.iter().position(|field| *field == name);
+            fields.sort_by_key(|(name, _)| place(name).unwrap_or(FIELDS.len()));
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), in_order(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
 }
 
 fn lay_over(value: &mut Value, overlay: &Value) {

@@ -9,6 +9,9 @@ use crate::objects::{self, Objects};
 use crate::trial::kubectl;
 use crate::{Program, chart, summary};
 
+/// The lifecycle whose objects have one name in a cluster.
+pub const CILIUM: &str = "cilium";
+
 /// The commands of a lifecycle.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -83,7 +86,7 @@ pub fn scripts() -> Vec<Script> {
         .expect("the lifecycles are there")
         .flatten()
         .filter_map(|entry| Some(entry.path().file_stem()?.to_string_lossy().into_owned()))
-        .filter(|name| name != "cilium")
+        .filter(|name| name != CILIUM)
         .collect();
     names.sort();
     names.iter().map(|name| Script::read(name, &[])).collect()
@@ -103,19 +106,18 @@ pub struct Life<'l> {
 }
 
 impl<'l> Life<'l> {
-    /// A life beside others: the namespace is made.
+    /// A life in a namespace that is made for it; Cilium's is alone on the plane.
     pub fn new(plane: &'l Plane, script: &'l Script, mix: u64) -> Self {
+        if script.name == CILIUM {
+            let namespace = "kube-system".to_owned();
+            return Self { script, plane, mix, namespace, is_alone: true };
+        }
         let namespace = format!("{}-{mix:05x}", script.name);
         kubectl(plane, &["create", "namespace", &namespace]);
         // Pods need the account that a controller puts there.
         let account = ["--for=create", "serviceaccount/default", "--timeout=60s"];
         kubectl(plane, &[&["wait", "-n", &namespace][..], &account].concat());
         Self { script, plane, mix, namespace, is_alone: false }
-    }
-
-    /// A life alone on a plane, in `kube-system`.
-    pub fn alone(plane: &'l Plane, script: &'l Script, mix: u64) -> Self {
-        Self { script, plane, mix, namespace: "kube-system".to_owned(), is_alone: true }
     }
 
     /// The plane that it is on.

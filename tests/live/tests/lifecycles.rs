@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use live::at_once;
-use live::lifecycle::{Life, Script, scripts};
+use live::lifecycle::{CILIUM, Life, Script, scripts};
 use live::objects::{Objects, differences, read};
 use plane::support::or_skip;
 use plane::{Plane, PlaneOptions};
@@ -138,27 +138,118 @@ impl Dice {
     }
 }
 
-fn end(began: Instant, commands: usize, lives: usize, faults: &[String]) {
-    let seconds = began.elapsed().as_secs_f64();
-    println!("{lives} lives, {commands} commands, {seconds:.0} s, {} differences", faults.len());
-    assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+/// What came of several worlds.
+struct Tally {
+    began: Instant,
+    lives: usize,
+    commands: usize,
+    faults: Vec<String>,
 }
 
-/// Each lifecycle by ichor alone, and in one mix.
+impl Tally {
+    fn new() -> Self {
+        Self { began: Instant::now(), lives: 0, commands: 0, faults: Vec::new() }
+    }
+
+    /// Lives through each lifecycle in its mixes.
+    fn live(&mut self, planes: &[Plane; 2], scripts: &[(Script, Vec<u64>)]) {
+        let mut world = World::new(planes, scripts);
+        world.live();
+        self.lives += world.lives.len();
+        self.commands += world.commands;
+        self.faults.append(&mut world.faults);
+    }
+
+    fn end(self) {
+        let Self { began, lives, commands, faults } = self;
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{lives} lives, {commands} commands, {seconds:.0} s");
+        assert!(faults.is_empty(), "{} differences:\n{}", faults.len(), faults.join("\n"));
+    }
+}
+
+/// Each lifecycle by ichor alone, and some of them in one mix.
 #[tokio::test(flavor = "multi_thread")]
 async fn by_ichor_and_in_a_mix() {
     let Some(planes) = planes().await else { return };
-    let began = Instant::now();
     let mut dice = Dice::new();
-    let scripts: Vec<(Script, Vec<u64>)> = scripts()
-        .into_iter()
-        .map(|script| {
-            let mixes = script.mixes();
-            let mixes = vec![script.alone(), 1 + dice.below(mixes.end - 2)];
-            (script, mixes)
-        })
-        .collect();
-    let mut world = World::new(&planes, &scripts);
-    world.live();
-    end(began, world.commands, world.lives.len(), &world.faults);
+    let mixed = |(at, script): (usize, Script)| {
+        let mix = 1 + dice.below(script.mixes().end - 2);
+        let mixes = if at % 3 == 0 { vec![script.alone(), mix] } else { vec![script.alone()] };
+        (script, mixes)
+    };
+    let scripts: Vec<(Script, Vec<u64>)> = scripts().into_iter().enumerate().map(mixed).collect();
+    let mut tally = Tally::new();
+    tally.live(&planes, &scripts);
+    tally.end();
+}
+
+/// Each lifecycle by both in turns: whichever two steps follow each other, all four pairs of programs
+/// have done them.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof lifecycles pairs"]
+async fn every_pair() {
+    let Some(planes) = planes().await else { return };
+    let in_turns = |script: Script| {
+        let [one, other] = script.turns();
+        let mixes = vec![script.alone(), one, other];
+        (script, mixes)
+    };
+    let scripts: Vec<(Script, Vec<u64>)> = scripts().into_iter().map(in_turns).collect();
+    let mut tally = Tally::new();
+    tally.live(&planes, &scripts);
+    tally.end();
+}
+
+/// The mixes of one lifecycle that are lived at the same time.
+const AT_ONCE: usize = 24;
+
+/// Every mix of every lifecycle, or of those in `ICHOR_LIFECYCLES`; where there are more than 512, as
+/// many by chance.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof lifecycles all"]
+async fn every_mix() {
+    let Some(planes) = planes().await else { return };
+    let wanted = std::env::var("ICHOR_LIFECYCLES").unwrap_or_default();
+    let mut dice = Dice::new();
+    let mut tally = Tally::new();
+    for script in scripts() {
+        if !wanted.is_empty() && !wanted.split(',').any(|name| name == script.name) {
+            continue;
+        }
+        let all = script.mixes();
+        let mixes: Vec<u64> = if all.end <= 512 {
+            all.collect()
+        } else {
+            (0..512).map(|_| 1 + dice.below(all.end - 1)).collect()
+        };
+        println!("{}: {} mixes", script.name, mixes.len());
+        for some in mixes.chunks(AT_ONCE) {
+            tally.live(&planes, &[(script.clone(), some.to_vec())]);
+        }
+    }
+    tally.end();
+}
+
+/// Cilium's objects have one name in a cluster, so that every life has a plane to itself.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof lifecycles cilium"]
+async fn cilium() {
+    let (Some(chart), Some(values)) =
+        (or_skip(plane::cilium::chart("1.20.0")), or_skip(plane::cilium::values("02")))
+    else {
+        return;
+    };
+    let script = Script::read(CILIUM, &[("", chart), ("values", values)]);
+    let mut tally = Tally::new();
+    let [one, other] = script.turns();
+    for mix in [script.alone(), one, other] {
+        let Some(planes) = planes().await else { return };
+        for plane in &planes {
+            let client = plane.client().expect("a client");
+            plane::cilium::create_stubs(&client).await.expect("the stubs are made");
+        }
+        tally.live(&planes, &[(script.clone(), vec![mix])]);
+    }
+    tally.end();
 }
