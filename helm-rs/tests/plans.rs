@@ -15,7 +15,7 @@ use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, plan};
 use helm_rs::action::rights::{Right, manifest};
 use helm_rs::action::upgrade::UpgradeOptions;
 use helm_rs::action::{ReleaseOptions, Session};
-use helm_rs::apply::{Cancel, Silent};
+use helm_rs::apply::{Cancel, Method, Silent};
 use helm_rs::chart::{BufferedFile, Chart, Limits, load_files};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::{Cluster, ManualClock, block_on};
@@ -53,6 +53,7 @@ impl Bed {
             observer: &Silent,
             cancel: &cancel,
             engine: &engine,
+            method: Method::default(),
         };
         let clock = Clock::Fixed(Reading::at(0, 0));
         let mut host = Host::new(Randomness::Seed(1), clock, Zone::utc());

@@ -119,7 +119,7 @@ pub(super) async fn fail_upgrade(
         wait_for_jobs: options.wait_for_jobs,
         no_hooks: options.no_hooks,
         recreate_pods: options.recreate_pods,
-        force: options.force,
+        method: options.method.undoing(),
         timeout: options.timeout,
         helm_compat: options.helm_compat,
         ..RollbackOptions::default()

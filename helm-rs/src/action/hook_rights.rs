@@ -2,7 +2,7 @@
 
 use super::rights::{self, Right};
 use super::session::ReleaseOptions;
-use crate::apply::{BuildError, Item, build};
+use crate::apply::{BuildError, Item, Method, build};
 use crate::cluster::Discovery;
 use crate::error_chain;
 use crate::manifest::{Hook, HookEvent};
@@ -24,6 +24,7 @@ impl PlannedHooks {
         discovery: &Discovery,
         hooks: &[Hook],
         events: &[HookEvent],
+        method: Method,
         options: &ReleaseOptions,
     ) -> Self {
         let mut planned = Self::default();
@@ -36,7 +37,7 @@ impl PlannedHooks {
             };
             let title = format!("{} {} ({})", hook.kind, hook.name, event.as_str());
             let logs = !hook.output_log_policies.is_empty();
-            match needs(discovery, &hook.manifest, &hook.kind, logs, options) {
+            match needs(discovery, &hook.manifest, &hook.kind, logs, method, options) {
                 Ok(rights) => planned.rights.extend(rights),
                 Err(error) => planned.faults.push(format!("{title}: {}", error_chain(&error))),
             }
@@ -52,15 +53,16 @@ pub(super) fn needs(
     manifest: &[u8],
     kind: &str,
     logs: bool,
+    method: Method,
     options: &ReleaseOptions,
 ) -> Result<Vec<Right>, BuildError> {
     let items = build(discovery, manifest, &options.namespace, true)?;
-    Ok(items.iter().flat_map(|item| needed(item, kind, logs)).collect())
+    Ok(items.iter().flat_map(|item| needed(item, kind, logs, method)).collect())
 }
 
 /// What one object of a hook needs.
-fn needed(item: &Item, kind: &str, logs: bool) -> Vec<Right> {
-    let mut needed = vec![Right::create(item)];
+fn needed(item: &Item, kind: &str, logs: bool, method: Method) -> Vec<Right> {
+    let mut needed = rights::creation(method, item);
     needed.extend(rights::escalation(item, true));
     // By its policies; without any, an older one is deleted first. Whether it is gone is looked at.
     if kind != "CustomResourceDefinition" {

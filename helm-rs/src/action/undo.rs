@@ -7,7 +7,7 @@ use super::hook_rights;
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{ReleaseOptions, Session};
-use crate::apply::{Item, is_kept};
+use crate::apply::{Item, Method, is_kept};
 use crate::cluster::Discovery;
 use crate::manifest::{Hook, HookEvent};
 use crate::release::storage::{Head, Stored};
@@ -17,6 +17,8 @@ use crate::release::storage::{Head, Stored};
 pub(super) struct Undo {
     /// The objects that it would go back to; none after an installation.
     back_to: Vec<Item>,
+    /// How these would be written.
+    method: Method,
     /// What hooks and waiting need meanwhile.
     rights: Vec<Right>,
     /// The revision whose record alone would be read.
@@ -35,6 +37,7 @@ impl Undo {
         session: &Session<'_>,
         discovery: &Discovery,
         hooks: &[Hook],
+        method: Method,
         revision: i64,
         options: &ReleaseOptions,
     ) -> Result<Self, ActionError> {
@@ -50,7 +53,7 @@ impl Undo {
         let hooks: Vec<&Hook> = hooks.iter().filter(|hook| hook.runs_at(&events)).collect();
         let rights = hooks.iter().flat_map(|hook| {
             let logs = !hook.output_log_policies.is_empty();
-            hook_rights::needs(discovery, &hook.manifest, &hook.kind, logs, options)
+            hook_rights::needs(discovery, &hook.manifest, &hook.kind, logs, method, options)
         });
         Ok(Self {
             rights: if options.no_hooks { Vec::new() } else { rights.flatten().collect() },
@@ -83,6 +86,8 @@ impl Undo {
         let what = "unable to build kubernetes objects from new release manifest";
         let manifest = record.manifest()?;
         undo.back_to = prepare::objects(discovery, manifest.as_bytes(), options, false, what)?;
+        let (method, _) = options.method.undoing().resolve(record.apply_method()?)?;
+        undo.method = method;
         undo.rights = rights::waiting(&undo.back_to, options);
         let events = [HookEvent::PreRollback.as_str(), HookEvent::PostRollback.as_str()];
         let is_run = |event: &String| events.contains(&event.as_str());
@@ -91,7 +96,7 @@ impl Undo {
         {
             let logs = !hook.output_log_policies.is_empty();
             let manifest = hook.manifest.as_bytes();
-            let needs = hook_rights::needs(discovery, manifest, &hook.kind, logs, options);
+            let needs = hook_rights::needs(discovery, manifest, &hook.kind, logs, method, options);
             undo.rights.extend(needs.into_iter().flatten());
         }
         undo.read_record = Some(successful);
@@ -120,15 +125,16 @@ impl Undo {
                 needed.push(Right::on_object("delete", item));
             }
         }
-        let change = if options.force { "update" } else { "patch" };
+        let change = if self.method == Method::Replace { "update" } else { "patch" };
         for item in &self.back_to {
             match target.iter().find(|other| other.matches(item)) {
                 // The upgrade deleted it.
                 None => {
-                    needed.extend([Right::on_object("get", item), Right::create(item)]);
+                    needed.push(Right::on_object("get", item));
+                    needed.extend(rights::creation(self.method, item));
                     needed.extend(rights::escalation(item, true));
                 }
-                Some(other) if is_created(other) || options.force => {
+                Some(other) if is_created(other) || self.method != Method::Patch => {
                     needed.push(Right::on_object(change, item));
                     needed.extend(rights::escalation(item, false));
                 }

@@ -96,6 +96,8 @@ pub enum Setup {
     Plain,
     /// A chart with hooks of every event and every policy.
     Hooks,
+    /// [`CHART`], installed by patches, then acted on by server-side apply.
+    Applied,
 }
 
 /// Each of these is there while hooks run; one stays in the way of the next when the program dies
@@ -109,12 +111,14 @@ impl Setup {
         match self {
             Self::Plain => &[Install, Upgrade, Rollback, Uninstall, UninstallKeep],
             Self::Hooks => &[Install, Upgrade, Rollback, Uninstall, UninstallKeep, Atomic, Test],
+            // An uninstallation is the same with both methods.
+            Self::Applied => &[Install, Upgrade, Rollback],
         }
     }
 
     const fn chart(self) -> &'static str {
         match self {
-            Self::Plain => CHART,
+            Self::Plain | Self::Applied => CHART,
             Self::Hooks => "hooks",
         }
     }
@@ -122,7 +126,7 @@ impl Setup {
     /// The values that say which hooks there are: the same for an installation and for the upgrade
     /// that goes on with it.
     fn values(self, action: Action) -> Vec<String> {
-        if self == Self::Plain {
+        if self != Self::Hooks {
             return Vec::new();
         }
         let every = |when: &str| {
@@ -188,6 +192,9 @@ impl<'p> Trial<'p> {
             words.extend(files);
             words.push(values.to_string_lossy().into_owned());
             words.extend(self.setup.values(action));
+        }
+        if self.setup == Setup::Applied && action == self.action {
+            words.extend(["--apply-method", "ssa"].map(str::to_owned));
         }
         words
     }

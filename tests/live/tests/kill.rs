@@ -1,6 +1,6 @@
 //! Killed before and after every write of an installation, an upgrade, a rollback, an uninstallation,
 //! one that keeps the records, an upgrade that `--atomic` rolls back, and a test, without and with
-//! hooks of every event and policy, then run again with the documented recovery: the same end state
+//! hooks of every event and policy, and by server-side apply, then run again with the documented recovery: the same end state
 //! each time. `hack/proof kill-install`.
 
 #![expect(clippy::unwrap_used, reason = "test code: a panic is how a test fails")]
@@ -45,7 +45,7 @@ const SAMPLE: [usize; 4] = [0, 1, 5, 9];
 async fn every_write() {
     let Some(bed) = Bed::open(6).await else { return };
     let began = Instant::now();
-    let cases: Vec<(Setup, Action)> = [Setup::Hooks, Setup::Plain]
+    let cases: Vec<(Setup, Action)> = [Setup::Hooks, Setup::Plain, Setup::Applied]
         .into_iter()
         .flat_map(|kind| kind.actions().iter().map(move |action| (kind, *action)))
         .collect();
@@ -85,6 +85,8 @@ async fn writes_at_the_boundaries_of_the_steps() {
         (Setup::Hooks, Action::Rollback, Moment::After),
         (Setup::Hooks, Action::Uninstall, Moment::Before),
         (Setup::Hooks, Action::Atomic, Moment::After),
+        // Fields are taken over, then the object is applied, one after the other.
+        (Setup::Applied, Action::Upgrade, Moment::After),
         (Setup::Hooks, Action::Test, Moment::Before),
     ];
     at_once(&bed.proxies, &samples, |_, (kind, action, moment), proxy| {

@@ -187,6 +187,36 @@ async fn exactly_the_rights_of_the_plan() {
     }
 }
 
+/// Fields are taken over and objects applied with the rights of the plan.
+#[tokio::test(flavor = "multi_thread")]
+async fn server_side_apply_with_the_rights_of_the_plan() {
+    let Some(bed) = Bed::start().await else { return };
+    let folder = chart("admission");
+    let chart = folder.to_string_lossy().into_owned();
+    let values = folder.join("steps/2.yaml").to_string_lossy().into_owned();
+    let installed = bed.admin(&["install", "r", &chart, "-n", NAMESPACE]);
+    assert_eq!(installed.code, Some(0), "{}", String::from_utf8_lossy(&installed.stderr));
+    let apply = ["--apply-method", "ssa"];
+    let upgrade = ["plan", "upgrade", "r", &chart, "-n", NAMESPACE, "-f", &values];
+    let upgrade = [&upgrade[..], &apply].concat();
+    let roles = bed.roles(&upgrade);
+    let mark = bed.plane.audit_log().mark();
+    let tried = bed.one_fewer(&roles, &upgrade);
+    let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
+    assert!(writes.is_empty(), "a plan wrote: {writes:?}");
+    let done = bed.worker(&upgrade[1..]);
+    assert_eq!(done.code, Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let uninstalled = bed.admin(&["uninstall", "r", "-n", NAMESPACE]);
+    assert_eq!(uninstalled.code, Some(0), "{}", String::from_utf8_lossy(&uninstalled.stderr));
+    let install = ["plan", "install", "r", &chart, "-n", NAMESPACE];
+    let install = [&install[..], &apply].concat();
+    let roles = bed.roles(&install);
+    let tried = tried + bed.one_fewer(&roles, &install);
+    let done = bed.worker(&install[1..]);
+    assert_eq!(done.code, Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    println!("server-side apply: {tried} plans with one right fewer");
+}
+
 /// Hooks are created, watched, read, shown and deleted with the rights of the plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_with_the_rights_of_the_plan() {
