@@ -19,6 +19,7 @@ mod session;
 pub mod show;
 pub mod template;
 pub mod testing;
+mod undo;
 pub mod uninstall;
 pub mod upgrade;
 

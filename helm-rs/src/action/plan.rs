@@ -13,6 +13,7 @@ use super::planned::{create, delete, object, update};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
+use super::undo::Undo;
 use super::upgrade::{self, UpgradeOptions};
 use crate::apply::{Created, CustomMerge, Item, Live, Method, build};
 use crate::capabilities::KubeVersion;
@@ -88,6 +89,7 @@ struct Draft {
     target: Vec<Item>,
     crds: Vec<Item>,
     hooks: PlannedHooks,
+    undo: Undo,
     custom: CustomMerge,
     method: Method,
     /// The release's namespace, where the action was told to create it.
@@ -207,6 +209,9 @@ async fn install_draft(
         }
     };
     let events = [HookEvent::PreInstall, HookEvent::PostInstall];
+    let undo =
+        Undo::of_installation(session, &discovery, &rendering.hooks, method, revision, &release)
+            .await?;
     Ok(Draft {
         action: "install",
         namespace: release.namespace.clone(),
@@ -216,6 +221,7 @@ async fn install_draft(
         crds,
         hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
         method,
+        undo,
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
         namespace_object: if options.create_namespace {
             super::install::namespace_object(&discovery, &release)?
@@ -267,6 +273,9 @@ async fn upgrade_draft(
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let before = prepared.current.record.revision()?;
     let events = [HookEvent::PreUpgrade, HookEvent::PostUpgrade];
+    let undo =
+        Undo::of_upgrade(session, &discovery, &prepared.current, prepared.revision, &release)
+            .await?;
     Ok(Draft {
         action: "upgrade",
         namespace: prepared.namespace.clone(),
@@ -276,6 +285,7 @@ async fn upgrade_draft(
         crds: Vec::new(),
         hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
         method,
+        undo,
         custom: CustomMerge::TwoWay,
         namespace_object: None,
         updated_records: vec![before, prepared.revision],
@@ -449,10 +459,12 @@ async fn finish(
                 // What is adopted is its own original.
                 let original = original.map_or(&item.value, |old| &old.value);
                 let update = update(session, item, original, live, draft.custom).await;
-                if update.is_sent {
+                if session.method == Method::Replace {
+                    rights.push(Right::on_object("update", item));
+                } else if update.is_sent {
                     rights.push(Right::on_object("patch", item));
                 }
-                if update.is_patched {
+                if update.is_patched || session.method == Method::Replace {
                     rights.extend(rights::escalation(item, false));
                 }
                 update.planned
@@ -475,6 +487,11 @@ async fn finish(
     }
     rights.extend(rights::waiting(&draft.target, release));
     rights.extend(draft.hooks.rights.iter().cloned());
+    let is_created = |item: &Item| {
+        let at = draft.target.iter().position(|other| other.matches(item));
+        at.and_then(|at| live.get(at)).is_none_or(|live| !matches!(live, Live::Present(_)))
+    };
+    rights.extend(draft.undo.rights(&draft.target, release, is_created));
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
@@ -491,10 +508,13 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
         Right::any("list", "", plural, namespace),
         Right::any("create", "", plural, namespace),
     ];
-    for revision in &draft.updated_records {
+    for revision in draft.updated_records.iter().chain(&draft.undo.updated_records) {
         rights.push(Right::named("update", "", plural, namespace, &key(revision)));
     }
-    for revision in &draft.pruned_records {
+    if let Some(revision) = &draft.undo.read_record {
+        rights.push(Right::named("get", "", plural, namespace, &key(revision)));
+    }
+    for revision in draft.pruned_records.iter().chain(&draft.undo.deleted_records) {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));
     }
     rights

@@ -206,6 +206,32 @@ pub fn times(record: &Value) -> Vec<String> {
     times.into_iter().map(str::to_owned).collect()
 }
 
+/// What is in a namespace or has its name, and so belongs to what goes on there; the name itself is
+/// taken out.
+///
+/// # Panics
+/// Never: JSON without the name stays JSON.
+pub fn around(all: &Objects, namespace: &str) -> Objects {
+    all.iter()
+        .filter(|(title, _)| {
+            let (place, name) = title
+                .split_once(' ')
+                .and_then(|(_, rest)| rest.split_once('/'))
+                .unwrap_or_default();
+            let is_own = |text: &str| {
+                text.strip_prefix(namespace)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            };
+            (is_own(place) && name != "default") || (place.is_empty() && is_own(name))
+        })
+        .map(|(title, object)| {
+            let text = object.to_string().replace(namespace, "(namespace)");
+            let object = serde_json::from_str(&text).expect("JSON stays JSON");
+            (title.replace(namespace, "(namespace)"), object)
+        })
+        .collect()
+}
+
 /// What differs between two clusters, a line each.
 pub fn differences(left: &Objects, right: &Objects) -> Vec<String> {
     let mut found = Vec::new();

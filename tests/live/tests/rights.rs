@@ -234,6 +234,62 @@ async fn hooks_with_the_rights_of_the_plan() {
     }
 }
 
+/// With `--atomic` the plan has what the way back takes, and names it where it is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn undone_with_the_rights_of_the_plan() {
+    let Some(bed) = Bed::start().await else { return };
+    let chart = chart("hooks").to_string_lossy().into_owned();
+    let hooks = |events: &str| {
+        let fails = format!(r#"{{"name":"fails","events":"post-{events}","exit":1}}"#);
+        let back = r#"{"name":"back","events":"pre-delete,post-rollback","kind":"Pod","log":"hook-succeeded"}"#;
+        format!("hooks=[{fails},{back}]")
+    };
+    let (install, upgrade) = (hooks("install"), hooks("upgrade"));
+    let at = ["r", &chart, "-n", NAMESPACE, "--set-json"];
+    let failing = |action: &'static str, hooks: &str, more: &[&str]| -> Vec<String> {
+        let words = [&["plan", action], &at[..], &[hooks], more].concat();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    for (arguments, undone) in [
+        (failing("install", &install, &[]), "uninstalled"),
+        (failing("upgrade", &upgrade, &["--set", "step=2"]), "rolled back"),
+        (failing("upgrade", &upgrade, &["--set", "step=3", "--force"]), "rolled back"),
+    ] {
+        let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let atomic = [&plain[..], &["--atomic", "--cleanup-on-fail"]].concat();
+        let atomic =
+            if undone == "uninstalled" { &atomic[..atomic.len() - 1] } else { &atomic[..] };
+        bed.grant(&bed.roles(&plain));
+        bed.comes_to(&(Some(0), BTreeSet::new()), &plain, "the rights without --atomic");
+        let (code, missing) = bed.missing(atomic);
+        println!("{undone}: without the rights of --atomic, these are missing: {missing:#?}");
+        assert_eq!(code, Some(2));
+        let needed = match undone {
+            "uninstalled" => "delete deployments.apps r in namespace least",
+            _ => "delete configmaps r-only-2 in namespace least",
+        };
+        assert!(missing.contains(needed) || plain.contains(&"--force"));
+        bed.grant(&bed.roles(atomic));
+        bed.comes_to(&(Some(0), BTreeSet::new()), atomic, "all rights");
+        let done = bed.worker(&atomic[1..]);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.code, Some(1), "{told}");
+        assert!(told.contains(&format!("{undone} due to atomic being set")), "{told}");
+        if undone == "uninstalled" {
+            let installed = bed.admin(&[
+                "install",
+                "r",
+                &chart,
+                "-n",
+                NAMESPACE,
+                "--set-json",
+                &hooks("upgrade"),
+            ]);
+            assert_eq!(installed.code, Some(0));
+        }
+    }
+}
+
 /// The namespace comes with the roles: nothing is granted in other namespaces, and no right to
 /// create any.
 #[tokio::test(flavor = "multi_thread")]
