@@ -1,0 +1,1 @@
+//! Servers and folders for tests of charts as artefacts.
