@@ -1,1 +1,0 @@
-//! Servers and folders for tests of charts as artefacts.
