@@ -24,7 +24,7 @@ mod show;
 mod source;
 mod status;
 mod stored;
-mod table;
+pub(crate) mod table;
 #[cfg(feature = "network")]
 mod test;
 mod time;
