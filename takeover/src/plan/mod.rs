@@ -5,14 +5,14 @@
 //! [`HIDDEN`], and enter the digest as keyed hashes.
 
 mod asks;
-mod begun;
+pub(crate) mod begun;
 mod cause;
 mod digest;
 mod dry_runs;
 mod kube_prism;
-mod make;
-mod origin;
-mod preconditions;
+pub(crate) mod make;
+pub(crate) mod origin;
+pub(crate) mod preconditions;
 mod recovery;
 mod restart;
 pub(crate) mod rights;

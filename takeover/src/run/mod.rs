@@ -22,6 +22,6 @@ mod strangers;
 
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
-pub use left_over::{LeftOver, LeftOverError, left_over};
+pub use left_over::{LeftOver, LeftOverError, left_over, left_over_at};
 pub use own::OwnError;
 pub use strangers::LookError;

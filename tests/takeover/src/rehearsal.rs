@@ -14,6 +14,7 @@ use helm_rs::cluster::{CallRecord, Clock as _, Count, Discovery, Effect, Fault, 
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::Value;
+use takeover::place::CILIUM;
 use takeover::plan::{Prepared, Request, WhoWrites, prepare};
 use takeover::run::backup::{Backup, backups};
 use takeover::run::restore::restore;
@@ -232,7 +233,7 @@ impl Rehearsal {
     /// Every foreign record is there, or a verified backup of it, to the byte; and at most one
     /// record of ichor's says that it is deployed.
     pub async fn nothing_is_lost(&self, stage: &Stage) {
-        let backups = backups(&*stage.memory).await.expect("backups");
+        let backups = backups(&*stage.memory, &CILIUM).await.expect("backups");
         for original in &self.originals {
             let place = ["/kind", "/metadata/namespace", "/metadata/name"];
             let [kind, namespace, name] = place.map(|pointer| text(original, pointer));
