@@ -15,6 +15,9 @@ pub trait Subject {
     /// The release that is made, and where what is left of the takeover lies.
     fn place(&self) -> &Place;
 
+    /// The form of the plans that are made, by which a stored plan tells what was begun.
+    fn schema(&self) -> &'static str;
+
     /// The cluster.
     fn cluster(&self) -> &Arc<dyn Cluster>;
 

@@ -23,17 +23,17 @@ use crate::run::stored::{StoredError, StoredPlan};
 use crate::survey::{Survey, SurveyError, failed, is_agent, records_of_release, text};
 
 /// A takeover that was begun.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     /// The plan that was consented to; none when somebody deleted it.
     stored: Option<StoredPlan>,
     /// The values that it was begun with.
-    pub(super) values: Map,
+    pub(crate) values: Map,
     revision: i64,
     status: Status,
 }
 
 /// What is found of one.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// None was begun, or it is complete.
     Nothing,
     /// One was.
@@ -49,7 +49,7 @@ pub(super) enum Found {
 ///
 /// # Errors
 /// [`SurveyError`] when the cluster cannot be read.
-pub(super) async fn find(
+pub(crate) async fn find(
     place: &Place,
     cluster: &dyn helm_rs::cluster::Cluster,
     survey: &mut Survey,
@@ -87,7 +87,10 @@ pub(super) async fn find(
         }
         Err(error) => return Ok(Found::Refused(refusal("StoredPlan", error_chain(&error)))),
     };
-    if let Some(first) = stored.as_ref().and_then(|stored| stored.plan.records.first()) {
+    // What any other release comes from is named by whoever asks.
+    if !place.is_shared
+        && let Some(first) = stored.as_ref().and_then(|stored| stored.plan.records.first())
+    {
         records_of_release(cluster, survey, &first.release, &first.about.namespace).await?;
     }
     Ok(Found::Begun(Box::new(Begun { stored, values, revision, status })))
@@ -131,7 +134,7 @@ impl Begun {
     }
 
     /// As the end of a sentence about where Cilium comes from.
-    pub(super) fn tell(&self) -> String {
+    pub(crate) fn tell(&self) -> String {
         format!(
             "; a takeover was begun (ichor's revision {} is {}) and is not complete: this plan \
              goes on from what it left",

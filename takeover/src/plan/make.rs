@@ -44,7 +44,7 @@ use crate::subject::Subject;
 use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
 /// Requests under way at once.
-pub(super) const CONCURRENCY: usize = 16;
+pub(crate) const CONCURRENCY: usize = 16;
 /// What objects are needed for that templates look up.
 const LOOKED_UP: &str = "the chart looks it up";
 
@@ -75,6 +75,10 @@ pub struct Request<'a> {
 impl Subject for Request<'_> {
     fn place(&self) -> &Place {
         &CILIUM
+    }
+
+    fn schema(&self) -> &'static str {
+        SCHEMA_VERSION
     }
 
     fn cluster(&self) -> &Arc<dyn Cluster> {

@@ -218,7 +218,7 @@ fn hash(about: &BackedUp, data: &BTreeMap<String, Vec<u8>>) -> String {
 }
 
 /// The hash of a live record's object; none when it is no record.
-pub(super) fn hash_of(kind: &str, object: &Value) -> Option<String> {
+pub(crate) fn hash_of(kind: &str, object: &Value) -> Option<String> {
     read_record(kind, object).ok().map(|record| record.about.hash)
 }
 

@@ -245,6 +245,17 @@ pub(crate) fn no_namespace(place: &Place) -> Refusal {
     }
 }
 
+/// What made the release is no takeover.
+pub(crate) fn another_action(place: &Place) -> Refusal {
+    Refusal {
+        reason: "Taken".to_owned(),
+        message: format!(
+            "{} is there already, and another action made it (Secret {}/{}): `{}` undoes that one",
+            place.words.what, place.home, place.plan, place.words.restore
+        ),
+    }
+}
+
 async fn create_namespace(cluster: &dyn Cluster, place: &Place) -> Result<(), RunError> {
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
     let doing = || format!("create namespace {}", place.home);
@@ -280,6 +291,10 @@ async fn locked<S: Subject>(
         None => None,
         Some(_) => StoredPlan::read(cluster, place).await?,
     };
+    let is_another = |stored: &StoredPlan| stored.plan.schema_version != run.request.schema();
+    if stored.as_ref().is_some_and(is_another) {
+        return Err(RunError::Refused { refusals: vec![another_action(place)] });
+    }
     let now = clock.now().to_string();
     let mut done = Done::default();
     let Work { stored, mut record, live } = match last {

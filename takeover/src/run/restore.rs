@@ -206,11 +206,12 @@ async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreErro
     plan.own = own.iter().map(|object| own_record(place, object)).collect();
     let in_backups = retired(stored.as_ref(), &backups);
     plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
-    let mut lost = false;
+    let (mut lost, mut comes_back) = (false, false);
     for record in stored.iter().flat_map(|stored| &stored.plan.records) {
         let about = &record.about;
         let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
         let there = live_record(cluster, &about.kind, &about.namespace, &about.name).await?;
+        comes_back |= there.as_ref().is_none_or(|there| text(there, "/metadata/uid") != record.uid);
         let backup = in_backups.iter().find(|(_, held)| title(held) == name);
         match (there, backup) {
             (None, Some(_)) => {}
@@ -225,7 +226,8 @@ async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreErro
             (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
         }
     }
-    if let Some(stored) = &stored {
+    // Where nothing comes back, no histories mix: what was begun is only undone.
+    if let Some(stored) = stored.as_ref().filter(|_| !place.is_shared || comes_back) {
         plan.refusals.extend(newer(place, cluster, stored).await?);
     }
     for backup in &backups {
@@ -523,7 +525,7 @@ async fn locked(
             continue;
         };
         go_on()?;
-        restored.objects += usize::from(give_back(cluster, &item, former).await?);
+        restored.objects += usize::from(give_back(cluster, &item, former, |_| true).await?);
     }
     go_on()?;
     restored.own = retire(cluster, place, &plan.own).await?;
@@ -593,12 +595,13 @@ async fn put_back(
     }
 }
 
-/// Gives an object its former ownership metadata; whether it was there. Of an object that somebody
-/// wrote since, nothing else is touched.
-async fn give_back(
+/// Gives an object ownership metadata, its former one in a restore; whether it was there and `may`
+/// be given it. Of an object that somebody wrote since, nothing else is touched.
+pub(crate) async fn give_back(
     cluster: &dyn Cluster,
     item: &Item,
-    former: &Value,
+    owner: &Value,
+    may: impl Fn(&Value) -> bool,
 ) -> Result<bool, RestoreError> {
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
@@ -606,7 +609,10 @@ async fn give_back(
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) => return Err(failed(format!("read {}", item.target))(error)),
         };
-        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
+        if !may(&live) {
+            return Ok(false);
+        }
+        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": owner }) };
         let version = text(&live, "/metadata/resourceVersion");
         patch.body["metadata"]["resourceVersion"] = version.into();
         match cluster.patch(&item.target, &patch, &options()).await {

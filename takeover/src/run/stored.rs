@@ -312,7 +312,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// The ownership metadata of a live object as a merge patch: null where there is none.
-fn former_ownership(live: &Value) -> Value {
+pub(crate) fn former_ownership(live: &Value) -> Value {
     use helm_rs::apply::ownership::{MANAGED_BY_LABEL, RELEASE_NAME, RELEASE_NAMESPACE};
     let value = |place: &str, key: &str| {
         live.pointer(place).and_then(|map| map.get(key)).cloned().unwrap_or_default()
