@@ -20,8 +20,9 @@ pub mod status;
 pub mod stored;
 mod strangers;
 
+pub(crate) use execute::no_namespace;
 pub use execute::{Done, Run, RunError, take_over};
 pub use fence::Fenced;
-pub use left_over::{LeftOver, LeftOverError, left_over};
+pub use left_over::{LeftOver, LeftOverError, left_over, left_over_at};
 pub use own::OwnError;
 pub use strangers::LookError;

@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::{DAEMON_SET, NAMESPACE, RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::DAEMON_SET;
 use cilium::version::image_tag;
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer};
 use helm_rs::cluster::{
@@ -17,8 +17,9 @@ use super::Fenced;
 use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
 use super::lock::{LockError, acquire};
 use super::stored::{StoredError, StoredPlan};
+use crate::place::{CILIUM, Place, lease_of};
 use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, sha256};
-use crate::survey::{config_maps, read, secrets, text};
+use crate::survey::{read, resource_of, text};
 
 /// How often a write is tried again when the object changed in between.
 const TRIES: usize = 5;
@@ -136,12 +137,23 @@ struct Found {
     discovery: std::sync::Arc<Discovery>,
 }
 
-/// Says what a restore would do. Nothing is written.
+/// Says what a restore of Cilium would do. Nothing is written.
 ///
 /// # Errors
 /// [`RestoreError`] when the cluster cannot be read.
 pub async fn plan_restore(cluster: &dyn Cluster) -> Result<RestorePlan, RestoreError> {
-    Ok(find(cluster).await?.plan)
+    plan_restore_at(&CILIUM, cluster).await
+}
+
+/// [`plan_restore`] of any release that was taken over or moved.
+///
+/// # Errors
+/// [`RestoreError`] when the cluster cannot be read.
+pub async fn plan_restore_at(
+    place: &Place,
+    cluster: &dyn Cluster,
+) -> Result<RestorePlan, RestoreError> {
+    Ok(find(place, cluster).await?.plan)
 }
 
 /// The records that the takeover retired, each with the backup that holds it: the object that was
@@ -167,35 +179,39 @@ fn retired<'b>(
     stored.plan.records.iter().filter_map(of_record).collect()
 }
 
-async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
+async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreError> {
     let discovery =
         cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
-    let stored = StoredPlan::read(cluster).await?;
-    let backups = backups(cluster).await?;
+    let stored = StoredPlan::read(cluster, place).await?;
+    let backups = backups(cluster, place).await?;
     let mut plan = RestorePlan::default();
-    if let Some(name) = talos_cluster(cluster, &discovery).await? {
+    if !place.is_shared
+        && let Some(name) = talos_cluster(cluster, &discovery).await?
+    {
         plan.refusals.push(format!(
             "TalosCluster {name} manages this cluster, and would take Cilium over again: delete it \
              first, or set it to spec.cni.preset: unmanaged in a new one"
         ));
     }
     let query = ListQuery {
-        namespace: RECORD_NAMESPACE.to_owned(),
-        labels: format!("owner=helm,name={RELEASE}"),
+        namespace: place.home.to_string(),
+        labels: format!("owner=helm,name={}", place.release),
         ..ListQuery::default()
     };
-    let own =
-        list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
+    let own = list_all(cluster, &resource_of(place.kind()), &query)
+        .await
+        .map_err(failed("list ichor's records"))?;
     let mut own = own.items;
-    own.sort_by_key(|object| own_record(object).revision);
-    plan.own = own.iter().map(own_record).collect();
+    own.sort_by_key(|object| own_record(place, object).revision);
+    plan.own = own.iter().map(|object| own_record(place, object)).collect();
     let in_backups = retired(stored.as_ref(), &backups);
     plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
-    let mut lost = false;
+    let (mut lost, mut comes_back) = (false, false);
     for record in stored.iter().flat_map(|stored| &stored.plan.records) {
         let about = &record.about;
         let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
         let there = live_record(cluster, &about.kind, &about.namespace, &about.name).await?;
+        comes_back |= there.as_ref().is_none_or(|there| text(there, "/metadata/uid") != record.uid);
         let backup = in_backups.iter().find(|(_, held)| title(held) == name);
         match (there, backup) {
             (None, Some(_)) => {}
@@ -210,8 +226,9 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
         }
     }
-    if let Some(stored) = &stored {
-        plan.refusals.extend(newer(cluster, stored).await?);
+    // Where nothing comes back, no histories mix: what was begun is only undone.
+    if let Some(stored) = stored.as_ref().filter(|_| !place.is_shared || comes_back) {
+        plan.refusals.extend(newer(place, cluster, stored).await?);
     }
     for backup in &backups {
         let damage = backup.damage();
@@ -223,32 +240,36 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         } else {
             format!(
                 "every record that is to come back is whole elsewhere, so that this one can go: \
-                 `kubectl -n {RECORD_NAMESPACE} delete secret {}`",
-                backup.name
+                 `kubectl -n {} delete secret {}`",
+                place.home, backup.name
             )
         };
         plan.refusals.push(format!(
-            "Secret {RECORD_NAMESPACE}/{}, a backup, is damaged: {}; {todo}",
+            "Secret {}/{}, a backup, is damaged: {}; {todo}",
+            place.home,
             backup.name,
             damage.join("; ")
         ));
     }
     for (record, object) in plan.own.iter().zip(&own) {
-        if hash_of("Secret", object).is_none() {
+        if hash_of(place.kind(), object).is_none() {
             plan.refusals.push(format!(
-                "Secret {RECORD_NAMESPACE}/{name}, a record of ichor's, holds no release, so that \
-                 it cannot be put into a backup; nothing needs it any more: `kubectl -n \
-                 {RECORD_NAMESPACE} delete secret {name}`",
+                "{kind} {home}/{name}, a record of ichor's, holds no release, so that it cannot be \
+                 put into a backup; nothing needs it any more: `kubectl -n {home} delete {lower} \
+                 {name}`",
+                kind = place.kind(),
+                lower = place.kind().to_lowercase(),
+                home = place.home,
                 name = record.about.name
             ));
         }
     }
     let Some(stored) = stored else {
-        plan.refusals.push(
-            "there is no stored plan of a takeover in namespace ichor-system, so that it is not \
-             known what was before"
-                .to_owned(),
-        );
+        plan.refusals.push(format!(
+            "there is no stored plan of a takeover in namespace {}, so that it is not known what \
+             was before",
+            place.home
+        ));
         return Ok(Found { plan, stored: None, backups, discovery });
     };
     if plan.own.is_empty() {
@@ -280,7 +301,9 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             agent = Some(live);
         }
     }
-    plan.versions = versions(&stored.plan, agent.as_ref());
+    if !place.is_shared {
+        plan.versions = versions(&stored.plan, agent.as_ref());
+    }
     if !plan.changed.is_empty() {
         let all = json!([plan.changed, states]).to_string();
         plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
@@ -289,7 +312,11 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
 }
 
 /// Records of the release that is to come back which were made since: two histories would mix.
-async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>, RestoreError> {
+async fn newer(
+    place: &Place,
+    cluster: &dyn Cluster,
+    stored: &StoredPlan,
+) -> Result<Vec<String>, RestoreError> {
     let records = &stored.plan.records;
     let known = |namespace: &str, name: &str| {
         let is_it = |about: &ObjectAbout| about.namespace == namespace && about.name == name;
@@ -300,7 +327,10 @@ async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>
         .map(|record| (&*record.about.kind, &*record.about.namespace, &*record.release))
         .collect();
     // Where there was none, the one that a plain `helm install` makes.
-    places.extend(["Secret", "ConfigMap"].map(|kind| (kind, NAMESPACE, RELEASE)));
+    if !place.is_shared {
+        places
+            .extend(["Secret", "ConfigMap"].map(|kind| (kind, &*place.namespace, &*place.release)));
+    }
     places.sort_unstable();
     places.dedup();
     let mut refusals = Vec::new();
@@ -311,8 +341,7 @@ async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>
             metadata_only: true,
             ..ListQuery::default()
         };
-        let resource = if kind == "Secret" { secrets() } else { config_maps() };
-        let page = match list_all(cluster, &resource, &query).await {
+        let page = match list_all(cluster, &resource_of(kind), &query).await {
             Ok(page) => page,
             // Who may only read the records by name sees those that are to come back.
             Err(error) if error.kind() == ErrorKind::Forbidden => continue,
@@ -346,8 +375,7 @@ async fn live_record(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, RestoreError> {
-    let resource = if kind == "Secret" { secrets() } else { config_maps() };
-    read(cluster, &resource, namespace, name)
+    read(cluster, &resource_of(kind), namespace, name)
         .await
         .map_err(failed(format!("read {kind} {namespace}/{name}")))
 }
@@ -393,18 +421,18 @@ fn title(record: &BackedUp) -> String {
     format!("{} {}/{}", record.kind, record.namespace, record.name)
 }
 
-fn own_record(object: &Value) -> RecordAbout {
+fn own_record(place: &Place, object: &Value) -> RecordAbout {
     let name = text(object, "/metadata/name");
     let revision = name.rsplit_once(".v").and_then(|(_, number)| number.parse().ok());
     RecordAbout {
         about: ObjectAbout {
             api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
+            kind: place.kind().to_owned(),
             namespace: text(object, "/metadata/namespace").to_owned(),
             name: name.to_owned(),
         },
         uid: text(object, "/metadata/uid").to_owned(),
-        release: RELEASE.to_owned(),
+        release: place.release.to_string(),
         revision: revision.unwrap_or_default(),
         status: text(object, "/metadata/labels/status").to_owned(),
         bytes: 0,
@@ -424,8 +452,8 @@ async fn talos_cluster(
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 
-/// Puts everything back. `digest` is the consent to objects that changed since. The observer hears
-/// that the lock is waited for.
+/// Puts everything of Cilium back. `digest` is the consent to objects that changed since. The
+/// observer hears that the lock is waited for.
 ///
 /// # Errors
 /// [`RestoreError`]
@@ -437,25 +465,48 @@ pub async fn restore(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Restored, RestoreError> {
+    restore_at(&CILIUM, cluster, clock, holder, digest, observer, cancel).await
+}
+
+/// [`restore`] of any release that was taken over or moved.
+///
+/// # Errors
+/// [`RestoreError`]
+pub async fn restore_at(
+    place: &Place,
+    cluster: &std::sync::Arc<dyn Cluster>,
+    clock: &dyn helm_rs::cluster::Clock,
+    holder: &str,
+    digest: Option<&str>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Restored, RestoreError> {
     // Nothing is written, not even the lock, where there is nothing to restore.
-    let refusals = find(&**cluster).await?.plan.refusals;
+    let found = find(place, &**cluster).await?;
+    let refusals = found.plan.refusals;
     if !refusals.is_empty() {
         return Err(RestoreError::Refused { refusals });
     }
-    let lock = acquire(cluster, clock, holder, observer).await?;
+    let mut leases = std::collections::BTreeSet::from([place.lease_name()]);
+    if place.is_shared {
+        let records = found.stored.iter().flat_map(|stored| &stored.plan.records);
+        leases.extend(records.map(|record| lease_of(&record.release, &record.about.namespace)));
+    }
+    let lock = acquire(cluster, clock, leases, holder, observer).await?;
     let fenced = Fenced::new(cluster, &lock);
-    let result = locked(&fenced, digest, cancel).await;
+    let result = locked(place, &fenced, digest, cancel).await;
     lock.release().await;
     result
 }
 
 async fn locked(
+    place: &Place,
     cluster: &dyn Cluster,
     digest: Option<&str>,
     cancel: &Cancel,
 ) -> Result<Restored, RestoreError> {
     let go_on = || if cancel.is_cancelled() { Err(RestoreError::Cancelled) } else { Ok(()) };
-    let found = find(cluster).await?;
+    let found = find(place, cluster).await?;
     let plan = found.plan;
     if !plan.refusals.is_empty() {
         return Err(RestoreError::Refused { refusals: plan.refusals });
@@ -474,10 +525,10 @@ async fn locked(
             continue;
         };
         go_on()?;
-        restored.objects += usize::from(give_back(cluster, &item, former).await?);
+        restored.objects += usize::from(give_back(cluster, &item, former, |_| true).await?);
     }
     go_on()?;
-    restored.own = retire(cluster, &plan.own).await?;
+    restored.own = retire(cluster, place, &plan.own).await?;
     Ok(restored)
 }
 
@@ -493,7 +544,7 @@ async fn put_back(
 ) -> Result<(), RestoreError> {
     let title = title(record);
     let is_secret = record.kind == "Secret";
-    let resource = if is_secret { secrets() } else { config_maps() };
+    let resource = resource_of(&record.kind);
     let mut data = Map::new();
     for (key, bytes) in backup.data_of(record).unwrap_or_default() {
         let value = if is_secret {
@@ -544,12 +595,13 @@ async fn put_back(
     }
 }
 
-/// Gives an object its former ownership metadata; whether it was there. Of an object that somebody
-/// wrote since, nothing else is touched.
-async fn give_back(
+/// Gives an object ownership metadata, its former one in a restore; whether it was there and `may`
+/// be given it. Of an object that somebody wrote since, nothing else is touched.
+pub(crate) async fn give_back(
     cluster: &dyn Cluster,
     item: &Item,
-    former: &Value,
+    owner: &Value,
+    may: impl Fn(&Value) -> bool,
 ) -> Result<bool, RestoreError> {
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
@@ -557,7 +609,10 @@ async fn give_back(
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) => return Err(failed(format!("read {}", item.target))(error)),
         };
-        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
+        if !may(&live) {
+            return Ok(false);
+        }
+        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": owner }) };
         let version = text(&live, "/metadata/resourceVersion");
         patch.body["metadata"]["resourceVersion"] = version.into();
         match cluster.patch(&item.target, &patch, &options()).await {

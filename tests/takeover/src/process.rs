@@ -173,7 +173,9 @@ impl Site {
     /// Every foreign record is there, or a verified backup of it, to the byte.
     pub async fn nothing_is_lost(&self) {
         let cluster = &*self.bed.cluster;
-        let backups = takeover::run::backup::backups(cluster).await.expect("backups");
+        let backups = takeover::run::backup::backups(cluster, &takeover::place::CILIUM)
+            .await
+            .expect("backups");
         let objects = crate::export(cluster).await;
         for original in &self.originals {
             let place = |object: &Value| {
