@@ -63,6 +63,7 @@ fn upgrade() -> Plan {
     let agent = about("DaemonSet", "kube-system", "cilium");
     Plan {
         schema_version: SCHEMA_VERSION.to_owned(),
+        release: None,
         digest: format!("sha256:{}", "0123456789abcdef".repeat(4)),
         outcome: Outcome::Upgrade,
         found: Found {

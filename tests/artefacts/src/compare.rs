@@ -47,7 +47,8 @@ pub fn archive(bytes: &[u8]) -> String {
     let mut gzip = flate2::read::GzDecoder::new(bytes);
     let mut text = String::new();
     if let Some(header) = gzip.header() {
-        let part = |part: Option<&[u8]>| String::from_utf8_lossy(part.unwrap_or_default()).into_owned();
+        let part =
+            |part: Option<&[u8]>| String::from_utf8_lossy(part.unwrap_or_default()).into_owned();
         let _ = writeln!(
             text,
             "gzip extra={} comment={} name={:?} os={} time={}",
@@ -111,7 +112,8 @@ pub fn mask_line(line: &str) -> String {
             return format!("{before}{key}TIME{comma}{end}");
         }
     }
-    let digits = |text: &str| text.len() >= 64 && text.chars().take(64).all(|c| c.is_ascii_hexdigit());
+    let digits =
+        |text: &str| text.len() >= 64 && text.chars().take(64).all(|c| c.is_ascii_hexdigit());
     let mut out = String::new();
     let mut rest = line;
     for mark in ["sha256:", "digest: ", "\"digest\": \""] {

@@ -66,10 +66,11 @@ struct Side<'a> {
 /// The difference, or why there is none.
 pub fn play(text: &str, stage: &Stage) -> Result<(), String> {
     let helm = peer::helm().map_err(|missing| missing.to_string())?;
-    let mut sides = [("theirs", helm), ("ours", place::ichor().to_owned())].map(|(name, program)| {
-        let world = tempfile::tempdir().expect("a folder");
-        Side { stage, name, program, world, input: String::new(), outcomes: Vec::new() }
-    });
+    let mut sides =
+        [("theirs", helm), ("ours", place::ichor().to_owned())].map(|(name, program)| {
+            let world = tempfile::tempdir().expect("a folder");
+            Side { stage, name, program, world, input: String::new(), outcomes: Vec::new() }
+        });
     for side in &mut sides {
         side.play(text)?;
     }
@@ -147,7 +148,8 @@ impl Side<'_> {
                 }
                 "remove" => remove(&self.path(rest)),
                 "tamper" => {
-                    let mut bytes = fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
+                    let mut bytes =
+                        fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
                     bytes.push(0);
                     fs::write(self.path(rest), bytes).expect("a file");
                 }

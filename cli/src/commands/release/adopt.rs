@@ -16,7 +16,8 @@ use takeover::run::{Done, LeftOver, Run, RunError, left_over_at, take_over};
 use super::planned::{Consent, PlanShape, refused, tell};
 use super::write::Host;
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
+use crate::commands::chart::options::{LimitFlags, ValueFlags, check_chart};
+use crate::commands::chart::source::ChartFlags;
 use crate::commands::cni::ask::confirm;
 use crate::commands::cni::shared::{holder, no, random};
 use crate::commands::cni::trouble::server_error;
@@ -157,7 +158,7 @@ fn work(arguments: &mut Arguments, context: &mut Context<'_>) -> Result<Work, Co
     helm_rs::name::validate_release_name(&arguments.name)
         .map_err(|error| CommandError::new(format_args!("{:?}: {error}", arguments.name)))?;
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
-    let chart = arguments.source.load(&arguments.chart, &arguments.limits, context)?;
+    let chart = arguments.source.load(&arguments.chart, &arguments.limits, false, context)?;
     check_chart(&chart, true, context)?;
     let look = format!("ichor release adopt {} … --plan", arguments.name);
     let from = arguments.from_release.as_ref().map(|release| From {
