@@ -28,7 +28,8 @@ use helm_rs::render::Engine;
 
 use crate::place::{Place, kind_name, lease_of};
 use crate::plan::begun::{self, Begun};
-use crate::plan::make::{Making, gated, refusal};
+use crate::plan::make::{gated, refusal};
+use crate::plan::making::Making;
 use crate::plan::origin::{records, tell};
 use crate::plan::preconditions::Settled;
 use crate::plan::{
@@ -240,6 +241,13 @@ async fn own(
     }
     match StoredPlan::read(cluster, place).await {
         Ok(Some(stored)) if stored.plan.schema_version == RELEASE_SCHEMA_VERSION => {}
+        Ok(_) if request.from.as_ref().is_some_and(|from| is_same_release(place, from)) => {
+            return Ok(Own::Refused(refusal(
+                "Same",
+                "the release to adopt and the one that is made are the same: `ichor release \
+                 upgrade` brings it to another chart or values",
+            )));
+        }
         Ok(_) => return Ok(Own::Refused(taken(place))),
         Err(StoredError::Cluster { source, .. }) => {
             return Err(failed("read the stored plan")(source).into());
@@ -276,7 +284,10 @@ fn provenance(
     begun: Option<&Begun>,
     plan: &mut Plan,
 ) -> Option<Provenance> {
-    let place = &request.place;
+    // What stands under the name says more.
+    if plan.is_refused() {
+        return None;
+    }
     let source = match (&request.from, foreign) {
         (None, _) => Origin::NoRecord { cli: None },
         // What was begun has retired them, perhaps all.
@@ -293,25 +304,13 @@ fn provenance(
             ));
             return None;
         }
-        (Some(from), Some(history)) => {
-            let kinds: BTreeSet<&str> =
-                history.revisions.iter().map(|one| one.object.kind.as_str()).collect();
-            if is_same_release(place, from) && kinds.contains(place.kind()) {
-                plan.refusals.push(refusal(
-                    "Same",
-                    "the release to adopt and the one that is made are the same: `ichor release \
-                     upgrade` brings it to another chart or values",
-                ));
+        (Some(_), Some(history)) => match foreign_release(request, history) {
+            Ok(release) => Origin::Release(Box::new(release)),
+            Err(refusal) => {
+                plan.refusals.push(refusal);
                 return None;
             }
-            match foreign_release(request, history) {
-                Ok(release) => Origin::Release(Box::new(release)),
-                Err(refusal) => {
-                    plan.refusals.push(refusal);
-                    return None;
-                }
-            }
-        }
+        },
     };
     Some(Provenance {
         claim: None,

@@ -10,7 +10,6 @@ use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
 use helm_rs::apply::{Created, Item};
-use helm_rs::chart::Chart;
 use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 use super::asks::consent;
 use super::begun;
 use super::cause::{self, Causes, object_key};
+use super::making::Making;
 use super::origin::leaves_no_values;
 use super::preconditions::{Settled, is_deployed, preconditions, settle};
 use super::recovery::recover;
@@ -95,53 +95,6 @@ impl Subject for Request<'_> {
 
     async fn prepare(&self) -> Result<Prepared, PlanError> {
         prepare(self).await
-    }
-}
-
-/// What the second half of a plan is made with, whatever is taken over: the part of it that renders,
-/// compares and checks rights.
-pub(crate) struct Making<'a> {
-    /// The release that is made.
-    pub(crate) place: &'a Place,
-    /// The cluster.
-    pub(crate) cluster: &'a Arc<dyn Cluster>,
-    /// The clock.
-    pub(crate) clock: &'a dyn Clock,
-    /// What renders.
-    pub(crate) engine: &'a Engine,
-    /// The chart.
-    pub(crate) chart: &'a Chart,
-    /// The version that it brings, as the digest has it.
-    pub(crate) version: String,
-    /// Who will write.
-    pub(crate) who_writes: &'a WhoWrites,
-    /// 32 bytes of entropy for what the chart generates.
-    pub(crate) entropy: [u8; 32],
-    /// What the server answered to dry runs of an earlier plan.
-    pub(crate) dry_runs: Option<&'a DryRuns>,
-    /// What is known of KubePrism.
-    pub(crate) kube_prism: &'a KubePrism,
-    /// The rights that it took until here.
-    pub(crate) reading: Needs,
-}
-
-impl<'a> Making<'a> {
-    fn of(request: &'a Request<'a>) -> Self {
-        let mut reading = Needs::default();
-        reading.reading();
-        Self {
-            place: &CILIUM,
-            cluster: &request.cluster,
-            clock: request.clock,
-            engine: request.engine,
-            chart: &request.pinned.chart,
-            version: request.pinned.version.to_string(),
-            who_writes: &request.who_writes,
-            entropy: request.entropy,
-            dry_runs: request.dry_runs,
-            kube_prism: &request.kube_prism,
-            reading,
-        }
     }
 }
 

@@ -11,6 +11,7 @@ mod digest;
 mod dry_runs;
 mod kube_prism;
 pub(crate) mod make;
+pub(crate) mod making;
 pub(crate) mod origin;
 pub(crate) mod preconditions;
 mod recovery;

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::cause::Causes;
 use super::digest::is_stand_in_entry;
-use super::make::{CONCURRENCY, Making, PlanError};
+use super::make::{CONCURRENCY, PlanError};
+use super::making::Making;
 use super::{
     Action, Cause, Computed, Difference, HIDDEN, Key, ObjectAbout, ObjectPlan, OtherLeaf,
     ResidueAbout,

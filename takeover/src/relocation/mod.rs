@@ -8,6 +8,7 @@
 //!
 //! Lock, stored plan, backups and restore are the takeover's ([`crate::run`]).
 
+mod found;
 mod moved;
 mod next;
 mod run;
@@ -15,19 +16,18 @@ mod run;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cilium::provenance::{History, ProvenanceError, counting, histories};
+use cilium::provenance::History;
 use futures::stream::{self, StreamExt as _};
 use helm_rs::action::rights::Right;
 use helm_rs::apply::{Item, ownership};
-use helm_rs::cluster::{Clock, Cluster, ServerVersion};
+use helm_rs::cluster::{Clock, Cluster};
 use helm_rs::error_chain;
+use helm_rs::release::Record;
 use helm_rs::release::storage::ObjectKind;
-use helm_rs::release::{Record, Status};
 use helm_rs::render::Engine;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::adopt::found::records_of;
 use crate::place::{Place, kind_name, lease_of};
 use crate::plan::make::{CONCURRENCY, refusal, told};
 use crate::plan::rights;
@@ -40,9 +40,10 @@ use crate::rendered::manifest_objects;
 use crate::room::Weight;
 use crate::run::backup;
 use crate::run::lock::LeaseName;
-use crate::run::stored::{StoredError, StoredObject, StoredPlan, former_ownership};
-use crate::survey::{builtin, failed, read, record_rights, text};
+use crate::run::stored::{StoredObject, StoredPlan, former_ownership};
+use crate::survey::{failed, record_rights, text};
 
+use found::{Found, Look, find, history};
 pub use next::NextUpgrade;
 pub use run::{MoveError, Moved, carry_out};
 
@@ -172,21 +173,6 @@ pub struct Prepared {
     pub(crate) records: Vec<Value>,
 }
 
-/// What was read.
-struct Found {
-    discovery: Arc<helm_rs::cluster::Discovery>,
-    server: ServerVersion,
-    caller: String,
-    home: Option<Value>,
-    /// The records of the source, of the driver that is moved from.
-    sources: Vec<Value>,
-    /// Whether the source has records of the other driver.
-    has_other_driver: bool,
-    /// Names of records under the name that is taken.
-    taken: Vec<String>,
-    stored: Option<StoredPlan>,
-}
-
 /// Makes a plan. Nothing is written.
 ///
 /// # Errors
@@ -212,7 +198,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     if let Some(stored) = found.stored.as_ref().filter(|stored| is_this_move(request, stored)) {
         let live = left(stored, &found.sources);
         if !live.is_empty() {
-            return resume(request, plan, stored, &live);
+            return Ok(resume(request, plan, stored, &live));
         }
         if found.sources.is_empty() && !found.taken.is_empty() {
             plan.outcome = Outcome::Nothing;
@@ -232,61 +218,6 @@ fn looking(request: &Request<'_>) -> Needs {
         needs.looking(&record_rights(namespace));
     }
     needs
-}
-
-/// Why nothing can be planned.
-enum Look {
-    Plan(PlanError),
-    Damaged(Refusal),
-}
-
-async fn find(request: &Request<'_>) -> Result<Found, Look> {
-    let cluster = &*request.cluster;
-    let (from, to) = (&request.from, &request.to);
-    let namespaces = builtin("v1", "Namespace", "namespaces", false);
-    let (server, discovery, identity, home) = futures::join!(
-        cluster.server_version(),
-        cluster.discovery(false),
-        cluster.identity(),
-        read(cluster, &namespaces, "", &to.namespace),
-    );
-    let wrong = |doing: &str| {
-        let doing = doing.to_owned();
-        |source| Look::Plan(failed(doing)(source).into())
-    };
-    let list = async |kind: &str, at: &At| {
-        records_of(cluster, kind, &at.release, &at.namespace).await.map_err(Look::Plan)
-    };
-    let sources = list(kind_name(from.records), from).await?;
-    let others = list(crate::adopt::other_kind(from.records), from).await?;
-    let mut taken = Vec::new();
-    for kind in ["Secret", "ConfigMap"] {
-        // The other driver's records of the very release are the ones that are moved.
-        if to.is_same_release(from) && kind == kind_name(from.records) {
-            continue;
-        }
-        let records = list(kind, to).await?;
-        taken.extend(records.iter().map(|record| text(record, "/metadata/name").to_owned()));
-    }
-    let stored = match StoredPlan::read(cluster, &request.place()).await {
-        Ok(stored) => stored,
-        Err(StoredError::Cluster { source, .. }) => {
-            return Err(wrong("read the stored plan")(source));
-        }
-        Err(error) => {
-            return Err(Look::Damaged(refusal("StoredPlan", error_chain(&error))));
-        }
-    };
-    Ok(Found {
-        discovery: discovery.map_err(wrong("read what the server serves"))?,
-        server: server.map_err(wrong("read the server's version"))?,
-        caller: identity.map(|identity| identity.user).unwrap_or_default(),
-        home: home.map_err(wrong("read the namespace that the release goes to"))?,
-        sources,
-        has_other_driver: !others.is_empty() && !to.is_same_release(from),
-        taken,
-        stored,
-    })
 }
 
 /// Whether a stored plan is of this very move.
@@ -315,7 +246,7 @@ fn resume(
     mut plan: MovePlan,
     stored: &StoredPlan,
     live: &[&Value],
-) -> Result<Prepared, PlanError> {
+) -> Prepared {
     let kind = kind_name(request.from.records);
     plan.outcome = Outcome::Resume;
     plan.digest.clone_from(&stored.plan.digest);
@@ -342,7 +273,7 @@ fn resume(
     if plan.is_refused() {
         plan.outcome = Outcome::Refused;
     }
-    Ok(Prepared { plan, stored: Some(stored.clone()), records })
+    Prepared { plan, stored: Some(stored.clone()), records }
 }
 
 async fn fresh(
@@ -457,87 +388,6 @@ fn stored_object(key: &Key, item: &Item, live: &Value) -> StoredObject {
     object.before = object.state(key, live);
     object.after.clone_from(&object.before);
     object
-}
-
-/// The history that is moved, with its records; none, and refusals, when it cannot be.
-fn history(
-    request: &Request<'_>,
-    found: &Found,
-    plan: &mut MovePlan,
-) -> Option<(History, Vec<Record>)> {
-    let (from, to) = (&request.from, &request.to);
-    if from == to {
-        plan.refusals.push(refusal("Same", "the release is there already: name another place"));
-        return None;
-    }
-    if !found.taken.is_empty() {
-        plan.refusals.push(refusal(
-            "Taken",
-            format!(
-                "there are records of a release {} in namespace {} already ({}): two histories \
-                 would mix; take another name, or uninstall that release",
-                to.release,
-                to.namespace,
-                found.taken.join(", ")
-            ),
-        ));
-    }
-    if found.has_other_driver {
-        plan.refusals.push(refusal(
-            "Ambiguous",
-            format!(
-                "release {} in namespace {} has records in Secrets and in ConfigMaps: move or \
-                 remove those of one driver first",
-                from.release, from.namespace
-            ),
-        ));
-    }
-    let (secrets, config_maps): (&[Value], &[Value]) = match from.records {
-        ObjectKind::Secret => (&found.sources, &[]),
-        ObjectKind::ConfigMap => (&[], &found.sources),
-    };
-    let Some(history) = histories(secrets, config_maps).into_iter().next() else {
-        plan.refusals.push(refusal(
-            "Unknown",
-            format!(
-                "there is no release {} in namespace {} in {}s",
-                from.release,
-                from.namespace,
-                kind_name(from.records)
-            ),
-        ));
-        return None;
-    };
-    match counting(&history, request.clock.now().as_second()) {
-        Err(ProvenanceError::InProgress { status: Status::Uninstalled, .. }) | Ok(_) => {}
-        Err(error @ ProvenanceError::InProgress { .. }) => {
-            plan.refusals.push(refusal("Pending", error_chain(&error)));
-        }
-        // Told below, with every record that does not read.
-        Err(_) => {}
-    }
-    let mut records = Vec::new();
-    for revision in &history.revisions {
-        let wrong = match revision.record() {
-            Ok(record) => {
-                let namespace = record.namespace().unwrap_or_default();
-                let wrong = (namespace != from.namespace).then(|| {
-                    format!(
-                        "says that its release is in namespace {namespace}, and lies in another"
-                    )
-                });
-                records.push(record);
-                wrong
-            }
-            Err(reason) => Some(format!("cannot be read ({reason})")),
-        };
-        let Some(wrong) = wrong else { continue };
-        plan.refusals.push(refusal(
-            "Record",
-            format!("{} {wrong}: a history is moved whole or not at all", revision.object),
-        ));
-    }
-    Some((history, records))
 }
 
 /// The objects of a history, oldest revision first.

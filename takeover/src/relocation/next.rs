@@ -3,14 +3,14 @@
 
 use cilium::provenance::{History, counting};
 use goyaml::Map;
-use helm_rs::action::template::Options;
 use helm_rs::apply::Item;
 use helm_rs::error_chain;
 use helm_rs::release::Record;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{ACCEPT_NEXT, At, Found, MovePlan, Request};
+use super::found::Found;
+use super::{ACCEPT_NEXT, At, MovePlan, Request};
 use crate::plan::{Consent, Needs};
 use crate::rendered::{LookedUp, ReleaseName, RenderedError, Source, release_items};
 
@@ -113,9 +113,7 @@ fn render(
         now: request.clock.now().as_second(),
         looked_up: LookedUp::default(),
     };
-    // An upgrade is what it is about.
-    let options = Options { is_upgrade: true, ..Options::default() };
-    let items = release_items(&source, &values, options);
+    let items = release_items(&source, &values, true);
     needs.read(source.looked_up.rights(), "its chart looks it up");
     items.map_err(|error: RenderedError| error_chain(&error))
 }

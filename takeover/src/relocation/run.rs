@@ -13,8 +13,9 @@ use crate::place::{Place, kind_name};
 use crate::plan::{Consent, PlanError, Refusal};
 use crate::run::Fenced;
 use crate::run::backup::{self, BackupError, Retired};
+use crate::run::give_back;
 use crate::run::lock::{self, Lock, LockError};
-use crate::run::restore::{RestoreError, give_back};
+use crate::run::restore::RestoreError;
 use crate::run::stored::{StoredError, StoredPlan};
 use crate::survey::{read, resource_of, text};
 
@@ -66,7 +67,7 @@ pub enum MoveError {
     Lock(#[from] LockError),
     /// No plan can be made.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(Box<PlanError>),
     /// The stored plan.
     #[error(transparent)]
     Stored(#[from] StoredError),
@@ -75,7 +76,7 @@ pub enum MoveError {
     Backup(#[from] BackupError),
     /// An object's ownership metadata cannot be changed.
     #[error(transparent)]
-    Ownership(RestoreError),
+    Ownership(Box<RestoreError>),
     /// A request failed.
     #[error("{doing}")]
     Cluster {
@@ -100,18 +101,23 @@ pub enum MoveError {
     Cancelled,
 }
 
+impl From<PlanError> for MoveError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
 impl MoveError {
     /// Whether the answer is no, with nothing written but the lock.
-    pub const fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Refused { .. }
                 | Self::Digest { .. }
                 | Self::Consent { .. }
-                | Self::Plan(PlanError::Rights(_))
                 | Self::Stored(StoredError::Content { .. })
                 | Self::Lock(LockError::Held { .. })
-        )
+        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
     }
 }
 
@@ -271,7 +277,10 @@ async fn own(
         let Some(item) = object.item(&discovery) else { continue };
         go_on()?;
         let is_ours = |live: &Value| ownership::check(live, &from.release, &from.namespace).is_ok();
-        if give_back(cluster, &item, &owner, is_ours).await.map_err(MoveError::Ownership)? {
+        if give_back(cluster, &item, &owner, is_ours)
+            .await
+            .map_err(|error| MoveError::Ownership(Box::new(error)))?
+        {
             count += 1;
             continue;
         }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use helm_rs::apply::Item;
 use helm_rs::cluster::Cluster;
 
-use super::execute::{Run, RunError};
+use super::error::RunError;
+use super::execute::Run;
 use super::stored::{StoredObject, StoredPlan};
 use crate::place::Place;
 use crate::plan::rights::needs::Written;

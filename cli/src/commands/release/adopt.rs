@@ -112,10 +112,8 @@ pub(crate) fn run(
     let (left, _) = host.look(context, &work.engine, async |session| {
         left_over_at(&work.place, &*session.cluster, session.clock).await
     })?;
-    let left = left.map_err(|error| match error.is_refusal() {
-        true => refused(&error),
-        false => server_error(&error),
-    })?;
+    let left = left
+        .map_err(|error| if error.is_refusal() { refused(&error) } else { server_error(&error) })?;
     let begun = |left: &LeftOver| left.plan.schema_version == RELEASE_SCHEMA_VERSION;
     if let Some(left) = left.filter(begun) {
         let text = format!(

@@ -61,10 +61,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let plan = plan_restore_at(&place, &*session.cluster).await?;
         Ok::<_, takeover::run::restore::RestoreError>((place, plan))
     })?;
-    let (place, plan) = found.map_err(|error| match error.is_refusal() {
-        true => refused(&error),
-        false => server_error(&error),
-    })?;
+    let (place, plan) = found
+        .map_err(|error| if error.is_refusal() { refused(&error) } else { server_error(&error) })?;
     context.ui.result(account(&plan))?;
     if !plan.refusals.is_empty() {
         return Ok(Exit::No);

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use helm_rs::cluster::{CallRecord, Cluster};
+use helm_rs::cluster::{CallRecord, Cluster, Moment};
 use helm_rs::release::storage::ObjectKind;
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::Value;
+use takeover_tests::process::Site;
 use takeover_tests::rehearsal::{
     Rehearsal, Tried as _, every_write, same_record, step_boundaries, text,
 };
@@ -142,6 +143,13 @@ impl Live {
         case.run((&cluster, &self.bed.clock, &self.engine), "live", &digest).await.unwrap();
     }
 
+    /// Every pod, by its UID. (A workload's generation counts its annotations.)
+    async fn pods(&self) -> Vec<String> {
+        let all = self.bed.footprints().await.0.into_iter();
+        let pods = all.filter(|(name, _)| name.starts_with("Pod "));
+        pods.map(|(name, pod)| format!("{name} {}", pod.uid)).collect()
+    }
+
     fn helm(&self, words: &str) -> String {
         self.bed.helm(&words.split(' ').collect::<Vec<_>>())
     }
@@ -156,14 +164,14 @@ impl Live {
 #[tokio::test(flavor = "multi_thread")]
 async fn real_helm_goes_on_after_a_move() {
     let Some(live) = Live::of(depot().await).await else { return };
-    let pods = live.bed.footprints().await;
+    let pods = live.pods().await;
     live.run(&move_depot()).await;
     assert_eq!(live.helm("list -A -q").trim(), "depot");
     assert_eq!(live.revisions("depot -n shop").len(), 2);
     let path = takeover_tests::releases::chart_path("depot").display().to_string();
     live.helm("get manifest depot -n shop");
     assert!(live.helm("get values depot -n shop").contains("size: 2"));
-    assert_eq!(pods, live.bed.footprints().await, "no pod is replaced");
+    assert_eq!(pods, live.pods().await, "no pod is replaced");
     live.helm(&format!("upgrade depot {path} -n shop --set size=3"));
     live.helm("rollback depot 1 -n shop");
     let all = live.revisions("depot -n shop");
@@ -183,10 +191,10 @@ async fn real_helm_goes_on_after_an_adoption() {
     let Some(live) = Live::of(depot().await).await else { return };
     let secret = ["-n", "shop", "get", "secret", "depot", "-o", "jsonpath={.data.password}"];
     let password = live.bed.kubectl(&secret);
-    let pods = live.bed.footprints().await;
+    let pods = live.pods().await;
     live.run(&adopt_depot()).await;
     assert_eq!(live.bed.kubectl(&secret), password, "what is generated is kept");
-    assert_eq!(pods, live.bed.footprints().await, "no pod is replaced");
+    assert_eq!(pods, live.pods().await, "no pod is replaced");
     assert_eq!(live.helm("list -A -q").trim(), "depot");
     assert!(live.helm("get values depot -n shop").contains("size: 2"), "values are lifted");
     let path = takeover_tests::releases::chart_path("depot").display().to_string();
@@ -207,7 +215,7 @@ async fn what_is_refused_is_what_helm_would_double() {
     assert_eq!(reasons, ["Namespace"], "{:?}", plan.refusals);
     let file = live.bed.plane.folder().join("by-hand.yaml");
     let kubeconfig = live.bed.plane.kubeconfig();
-    let words = ["release", "export", "web", "-n", "shop", "--to-namespace", "infra"];
+    let words = ["release", "export", "web", "-n", "shop", "--into-namespace", "infra"];
     let exported = takeover_tests::process::command(&kubeconfig, &words).output().unwrap();
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     std::fs::write(&file, exported.stdout).unwrap();
@@ -282,4 +290,67 @@ async fn the_next_upgrade_is_told() {
     assert_eq!(plan.next_upgrade.deleted.len(), 4);
     assert_eq!(plan.consent.len(), 1);
     assert_eq!(plan.consent[0].flag, "--accept-next-upgrade");
+}
+
+/// A move by the program, killed at a write and run again; whether it had that write.
+async fn process_killed_at(at: usize, moment: Moment) -> Option<bool> {
+    let move_it = ["release", "move", "old", "-n", "infra", "--to-namespace", "shop"];
+    let move_it = [&move_it[..], &["--to-name", "depot", "--yes"]].concat();
+    let expected = {
+        let site = Site::of(depot().await?, &move_it).await;
+        assert_eq!(site.run().status.code(), Some(0));
+        let state = move_depot().lasting(export(&*site.bed.cluster).await);
+        site.bed.plane.stop();
+        state
+    };
+    let site = Site::of(depot().await?, &move_it).await;
+    let Some(request) = site.kill_at(at, moment).await else {
+        site.bed.plane.stop();
+        return Some(false);
+    };
+    let title = format!("killed {moment:?} write {at} ({request})");
+    let output = site.run();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{title}: {told}");
+    let state = move_depot().lasting(export(&*site.bed.cluster).await);
+    for (name, object) in expected.iter().filter(|(name, _)| !lives(name)) {
+        assert_eq!(state.get(name), Some(object), "{name}, {title}");
+    }
+    let list = site.bed.helm(&["list", "-A", "-q"]);
+    assert_eq!(list.trim(), "depot", "{title}");
+    println!("{title}: the same end");
+    site.bed.plane.stop();
+    Some(true)
+}
+
+/// What lives by itself on a plane, or is another on each.
+fn lives(name: &str) -> bool {
+    ["Lease ", "Pod ", "ReplicaSet ", "Node ", "Endpoint", "ConfigMap kube-system/"]
+        .iter()
+        .chain(&["Secret shop/ichor-release-"])
+        .any(|start| name.starts_with(start))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moving_process_killed_on_a_control_plane() {
+    // One old record is deleted, the other one is there.
+    let Some(had) = process_killed_at(11, Moment::After).await else { return };
+    assert!(had);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof kill-move"]
+async fn a_moving_process_killed_at_every_write() {
+    for moment in [Moment::Before, Moment::After] {
+        let mut at = 0;
+        loop {
+            match process_killed_at(at, moment).await {
+                None => return,
+                Some(false) => break,
+                Some(true) => at += 1,
+            }
+        }
+        println!("killed {moment:?} each of {at} writes");
+        assert!(at > 8);
+    }
 }
