@@ -17,6 +17,7 @@ use helm_rs::render::time::Zone;
 /// | `XDG_CACHE_HOME`, `HOME` | Where the user's cache is: `$XDG_CACHE_HOME/ichor`, else `$HOME/.cache/ichor`. |
 /// | `HELM_CONFIG_HOME`, `HELM_CACHE_HOME`, `XDG_CONFIG_HOME` | Where Helm's own files are, as in Helm. |
 /// | `HELM_REPOSITORY_CONFIG`, `HELM_REPOSITORY_CACHE`, `HELM_REGISTRY_CONFIG` | Single files of them. |
+/// | `DOCKER_CONFIG` | Where Docker keeps credentials of registries. |
 /// | `GNUPGHOME` | Where the keys are that charts are checked with. |
 /// | `SOURCE_DATE_EPOCH` | When the files of a packed chart are said to be of. |
 /// | `HELM_NAMESPACE` | Namespace when `--namespace` is not given. |
@@ -124,6 +125,12 @@ impl Environment {
         let home = || PathBuf::from(self.variable("HOME").cloned().unwrap_or_default());
         let base = self.variable(desktop).map(PathBuf::from);
         base.unwrap_or_else(|| home().join(below_home)).join("helm")
+    }
+
+    /// Docker's folder.
+    pub(crate) fn docker_folder(&self) -> PathBuf {
+        let home = || PathBuf::from(self.variable("HOME").cloned().unwrap_or_default());
+        self.variable("DOCKER_CONFIG").map_or_else(|| home().join(".docker"), PathBuf::from)
     }
 
     /// The time of day.

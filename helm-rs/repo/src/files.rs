@@ -8,25 +8,25 @@ use helm_rs::gotext::io_text;
 
 /// A file that could not be worked with, in the words of Go's `fs.PathError`.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} {}: {}", path.display(), io_text(source))]
+#[error("{operation} {}: {}", path.display(), io_text(cause))]
 pub struct FileError {
     /// The system call's name, as Go writes it.
     pub operation: &'static str,
     /// The file.
     pub path: PathBuf,
     /// What the system says. It is part of the text, so it is no source.
-    source: Box<io::Error>,
+    cause: Box<io::Error>,
 }
 
 impl FileError {
     /// An error of an operation on a file.
-    pub fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self { operation, path: path.to_owned(), source: Box::new(source) }
+    pub fn new(operation: &'static str, path: &Path, cause: io::Error) -> Self {
+        Self { operation, path: path.to_owned(), cause: Box::new(cause) }
     }
 
     /// Whether there is no such file.
     pub fn is_not_found(&self) -> bool {
-        self.source.kind() == io::ErrorKind::NotFound
+        self.cause.kind() == io::ErrorKind::NotFound
     }
 }
 
@@ -54,6 +54,8 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let fail = |error| FileError::new("open", path, error);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The error of a temporary file would name the temporary file.
+    fs::metadata(folder).map_err(fail)?;
     // The temporary file removes itself unless it is moved.
     let mut file = tempfile::Builder::new().prefix(".ichor-").tempfile_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;

@@ -41,6 +41,8 @@ pub struct Settings {
     pub repository_cache: PathBuf,
     /// The file of registries' credentials: `registry/config.json`.
     pub registry_config: PathBuf,
+    /// Docker's file of the same form, which is looked in after Helm's.
+    pub docker_config: PathBuf,
     /// What requests say who they are.
     pub user_agent: String,
 }

@@ -164,6 +164,7 @@ impl<W: io::Write> Archive<W> {
     fn file(&mut self, base: &str, name: &str, data: &[u8]) -> io::Result<()> {
         let name = gopath::join(base, name);
         let mut header = tar::Header::new_ustar();
+        header.set_entry_type(tar::EntryType::Regular);
         header.set_size(data.len() as u64);
         header.set_mode(0o644);
         header.set_mtime(u64::try_from(self.modified).unwrap_or_default());

@@ -6,6 +6,7 @@
 //! | apiVersion: v2
 //! run COMMAND              run `helm COMMAND`, and `ichor chart COMMAND`
 //! fails COMMAND            the same, and both have to fail
+//! other COMMAND            run it with the other program: ichor where Helm was, and Helm where ichor was
 //! ours COMMAND             ichor alone; it has to fail, and leave the folder as it is
 //! copy FROM TO             copy a file
 //! remove PATH              remove a file or folder
@@ -17,7 +18,7 @@
 //! the folder `www` and of the registry (`$LOCKED`: the one with a password), `$SIDE` for a word that
 //! differs between the two, `$KEYS` for the folder of keyrings, `$CA` for the server's authority.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,46 +55,50 @@ struct Outcome {
 struct Side<'a> {
     stage: &'a Stage,
     name: &'static str,
-    program: PathBuf,
+    /// The program of this side, and that of the other.
+    programs: [PathBuf; 2],
     world: tempfile::TempDir,
     input: String,
     outcomes: Vec<Outcome>,
 }
 
-/// Runs a scenario by both and compares what they say and leave; the text is the first difference.
+/// Runs a scenario by both and compares what they say and leave.
 ///
 /// # Errors
-/// The difference, or why there is none.
+/// The differences, or why there are none.
+///
+/// # Panics
+/// When a file of the test itself cannot be written.
 pub fn play(text: &str, stage: &Stage) -> Result<(), String> {
     let helm = peer::helm().map_err(|missing| missing.to_string())?;
-    let mut sides =
-        [("theirs", helm), ("ours", place::ichor().to_owned())].map(|(name, program)| {
-            let world = tempfile::tempdir().expect("a folder");
-            Side { stage, name, program, world, input: String::new(), outcomes: Vec::new() }
-        });
+    let ichor = place::ichor().to_owned();
+    let sides = [("theirs", [helm.clone(), ichor.clone()]), ("ours", [ichor, helm])];
+    let mut sides = sides.map(|(name, programs)| {
+        let world = tempfile::tempdir().expect("a folder");
+        Side { stage, name, programs, world, input: String::new(), outcomes: Vec::new() }
+    });
     for side in &mut sides {
         side.play(text)?;
     }
     let [theirs, ours] = &sides;
+    let mut differences = Vec::new();
     for (theirs, ours) in theirs.outcomes.iter().zip(&ours.outcomes) {
-        if theirs == ours {
-            continue;
-        }
         let show = |outcome: &Outcome| {
             format!("exit {:?}\n{}--\n{}", outcome.code, outcome.stdout, outcome.stderr)
         };
-        let first = difference::first(show(theirs).as_bytes(), show(ours).as_bytes());
-        let first = first.map(|difference| difference.to_string()).unwrap_or_default();
-        return Err(format!("{}: {first}", theirs.command));
-    }
-    let (theirs, ours) = (theirs.files(), ours.files());
-    for name in theirs.keys().chain(ours.keys()) {
-        let of = |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or("none".into());
-        if let Some(first) = difference::first(of(&theirs).as_bytes(), of(&ours).as_bytes()) {
-            return Err(format!("file {name}: {first}"));
+        if let Some(first) = difference::first(show(theirs).as_bytes(), show(ours).as_bytes()) {
+            differences.push(format!("{}: {first}", theirs.command));
         }
     }
-    Ok(())
+    let (theirs, ours) = (theirs.files(), ours.files());
+    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    for name in names {
+        let of = |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or("none".into());
+        if let Some(first) = difference::first(of(&theirs).as_bytes(), of(&ours).as_bytes()) {
+            differences.push(format!("file {name}: {first}"));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
 impl Side<'_> {
@@ -148,17 +153,16 @@ impl Side<'_> {
                 }
                 "remove" => remove(&self.path(rest)),
                 "tamper" => {
-                    let mut bytes =
-                        fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
+                    let mut bytes = fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
                     bytes.push(0);
                     fs::write(self.path(rest), bytes).expect("a file");
                 }
-                "run" | "fails" => {
-                    let outcome = self.run(rest);
+                "run" | "fails" | "other" => {
+                    let outcome = self.run(rest, verb == "other");
                     if verb == "fails" && outcome.code == Some(0) {
                         return Err(format!("{}: {rest} did not fail", self.name));
                     }
-                    if verb == "run" && outcome.code != Some(0) {
+                    if verb != "fails" && outcome.code != Some(0) {
                         let Outcome { stdout, stderr, .. } = &outcome;
                         return Err(format!("{}: {rest} failed: {stdout}{stderr}", self.name));
                     }
@@ -176,7 +180,7 @@ impl Side<'_> {
     /// Runs a command that only ichor refuses; nothing may be left of it.
     fn refuses(&mut self, command: &str) -> Result<(), String> {
         let before = self.files();
-        let outcome = self.run(command);
+        let outcome = self.run(command, false);
         if outcome.code == Some(0) {
             return Err(format!("{command} was not refused"));
         }
@@ -191,13 +195,14 @@ impl Side<'_> {
         }
     }
 
-    fn run(&mut self, command: &str) -> Outcome {
+    fn run(&mut self, command: &str, by_other: bool) -> Outcome {
         let filled = self.fill(command);
         let words = filled.split(' ').filter(|word| !word.is_empty());
         let root = self.world.path();
         let home = root.join("home");
-        let mut process = Command::new(&self.program);
-        if self.name == "ours" && !filled.starts_with("registry ") {
+        let is_ichor = (self.name == "ours") != by_other;
+        let mut process = Command::new(&self.programs[usize::from(by_other)]);
+        if is_ichor && !filled.starts_with("registry ") {
             process.arg("chart");
         }
         process

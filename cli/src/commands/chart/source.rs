@@ -54,6 +54,7 @@ impl FileFlags {
                 "HELM_REGISTRY_CONFIG",
                 config.join("registry/config.json"),
             ),
+            docker_config: environment.docker_folder().join("config.json"),
             user_agent: concat!("ichor/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }

@@ -175,7 +175,12 @@ impl<'a> Client<'a> {
     fn login_of(&self, registry: &str) -> Result<Option<Login>, RegistryError> {
         match &self.login {
             Some(login) => Ok(Some(login.clone())),
-            None => Ok(credentials::find(&self.settings.registry_config, registry)?),
+            None => {
+                let own = credentials::find(&self.settings.registry_config, registry)?;
+                // Docker's may be kept by its helpers, which is nothing to fail for.
+                let dockers = || credentials::find(&self.settings.docker_config, registry).ok();
+                Ok(own.or_else(|| dockers().flatten()))
+            }
         }
     }
 

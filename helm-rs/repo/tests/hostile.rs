@@ -1,0 +1,413 @@
+//! Servers that lie, lead astray or ask for passwords: nothing is believed, nobody is told.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use helm_repo::credentials::Login;
+use helm_repo::download::{Access, DownloadError, Downloader, Verify, download_index};
+use helm_repo::expand::expand;
+use helm_repo::fetch::{Credentials, FetchError, Get, Request, Response, Tls, Transport, get};
+use helm_repo::index::Index;
+use helm_repo::package;
+use helm_repo::reference::Reference;
+use helm_repo::registry::Client;
+use helm_repo::{Settings, digest};
+use helm_rs::chart::{Chart, File, Limits, Metadata};
+use helm_rs::error_chain;
+
+const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+/// Answers by a function, and remembers who asked with which password.
+struct Fake<F> {
+    answer: F,
+    asked: RefCell<Vec<(String, Option<String>)>>,
+}
+
+impl<F: Fn(&Request) -> Response> Fake<F> {
+    fn new(answer: F) -> Self {
+        Self { answer, asked: RefCell::default() }
+    }
+
+    /// The hosts that saw a password.
+    fn told(&self) -> Vec<String> {
+        let asked = self.asked.borrow();
+        let told = asked.iter().filter(|(_, header)| header.is_some());
+        told.map(|(url, _)| url.split('/').take(3).collect::<Vec<_>>().join("/")).collect()
+    }
+}
+
+impl<F: Fn(&Request) -> Response> Transport for Fake<F> {
+    fn send(&self, _: &Tls, request: &Request) -> Result<Response, FetchError> {
+        let header = request.headers.iter().find(|(name, _)| *name == "authorization");
+        let header = header.map(|(_, value)| value.clone());
+        self.asked.borrow_mut().push((request.url.clone(), header));
+        let response = (self.answer)(request);
+        if response.body.len() as u64 > request.limit {
+            return Err(FetchError::TooLarge { url: request.url.clone(), limit: request.limit });
+        }
+        Ok(response)
+    }
+}
+
+fn ok(body: impl Into<Vec<u8>>) -> Response {
+    Response { status: 200, headers: Vec::new(), body: body.into() }
+}
+
+fn with(status: u16, name: &str, value: &str) -> Response {
+    Response { status, headers: vec![(name.to_owned(), value.to_owned())], body: Vec::new() }
+}
+
+fn settings() -> Settings {
+    let none = Path::new("/nonexistent");
+    Settings {
+        repository_config: none.join("repositories.yaml"),
+        repository_cache: none.join("cache"),
+        registry_config: none.join("config.json"),
+        docker_config: none.join("docker.json"),
+        user_agent: "test".to_owned(),
+    }
+}
+
+fn fetch(transport: &dyn Transport, url: &str, everywhere: bool) -> Result<Vec<u8>, FetchError> {
+    let credentials = Credentials {
+        username: "user".to_owned(),
+        password: "secret".to_owned(),
+        everywhere,
+        repository: "https://charts.example.org/stable".to_owned(),
+    };
+    get(
+        transport,
+        &Get {
+            url,
+            accept: "",
+            credentials: &credentials,
+            tls: &Tls::default(),
+            limit: 1000,
+            user_agent: "test",
+            timeout: std::time::Duration::from_secs(1),
+        },
+    )
+}
+
+#[test]
+fn a_password_stays_with_its_server() {
+    for (place, told) in [
+        ("https://charts.example.org/a.tgz", 2),
+        ("https://charts.example.org:8443/a.tgz", 1),
+        ("https://sub.charts.example.org/a.tgz", 1),
+        ("https://evil.example/a.tgz", 1),
+        ("https://user@evil.example@charts.example.org.evil/a.tgz", 1),
+    ] {
+        let fake = Fake::new(|request: &Request| {
+            if request.url.ends_with("/index.yaml") { with(302, "location", place) } else { ok("x") }
+        });
+        drop(fetch(&fake, "https://charts.example.org/stable/index.yaml", false));
+        let seen = fake.told().iter().filter(|host| *host == "https://charts.example.org").count();
+        assert_eq!(seen, told, "{place}: {:?}", fake.asked.borrow());
+        let others = fake.asked.borrow();
+        let leaked = others.iter().any(|(url, header)| {
+            header.as_ref().is_some_and(|header| header.contains("dXNlcjpzZWNyZXQ="))
+                && !url.starts_with("https://charts.example.org/")
+        });
+        assert!(!leaked, "{place}: {others:?}");
+    }
+    // Nor does an index that names another server get it told, unless the user said so.
+    let fake = Fake::new(|_: &Request| ok("x"));
+    fetch(&fake, "https://elsewhere.example/a.tgz", false).unwrap();
+    assert!(fake.told().is_empty());
+    fetch(&fake, "https://elsewhere.example/a.tgz", true).unwrap();
+    assert_eq!(fake.told(), ["https://elsewhere.example"]);
+}
+
+#[test]
+fn nobody_is_led_to_plain_http() {
+    for place in ["http://charts.example.org/a", "http://evil.example/a", "ftp://evil.example/a"] {
+        let fake = Fake::new(|_: &Request| with(301, "location", place));
+        let error = fetch(&fake, "https://charts.example.org/a", false).unwrap_err();
+        assert!(matches!(error, FetchError::Downgrade { .. }), "{error}");
+        assert_eq!(fake.asked.borrow().len(), 1);
+    }
+}
+
+#[test]
+fn redirects_and_answers_end() {
+    let fake = Fake::new(|_: &Request| with(302, "location", "/a"));
+    let error = fetch(&fake, "https://charts.example.org/a", false).unwrap_err();
+    assert!(matches!(error, FetchError::Redirects { .. }), "{error}");
+    let fake = Fake::new(|_: &Request| ok(vec![b'x'; 1001]));
+    let error = fetch(&fake, "https://charts.example.org/a", false).unwrap_err();
+    assert!(matches!(error, FetchError::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn errors_hide_passwords() {
+    let fake = Fake::new(|_: &Request| Response { status: 404, ..Response::default() });
+    let error = fetch(&fake, "https://me:hunter2@charts.example.org/a", false).unwrap_err();
+    let text = error_chain(&error);
+    assert!(!text.contains("hunter2") && text.contains("me:xxxxx@"), "{text}");
+}
+
+#[test]
+fn indexes_are_bounded() {
+    let deep = format!("apiVersion: v1\nannotations: {}1{}", "[".repeat(5000), "]".repeat(5000));
+    assert!(Index::parse(deep.as_bytes(), "test", &mut Vec::new()).is_err());
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
+        + &(0..9).map(|n| {
+            let (new, old) = (char::from(b'b' + n), char::from(b'a' + n));
+            format!("{new}: &{new} [{}]\n", vec![format!("*{old}"); 9].join(","))
+        }).collect::<String>();
+    assert!(Index::parse(bomb.as_bytes(), "test", &mut Vec::new()).is_err());
+    let mut warnings = Vec::new();
+    let index = "apiVersion: v1\nentries:\n  a:\n  - {name: ../a, version: 1.0.0}\n  - {name: a, version: ../1}\n  - null\n";
+    let index = Index::parse(index.as_bytes(), "test", &mut warnings).unwrap();
+    assert!(index.get("a", "").is_err());
+    assert_eq!(warnings.len(), 3);
+    let fake = Fake::new(|_: &Request| ok("apiVersion: v1\nentries: {}\n"));
+    let access = Access::default();
+    for address in ["file:///etc", "/etc", "http://[::1", "gopher://x"] {
+        let result = download_index(
+            &fake,
+            &settings(),
+            address,
+            &access,
+            std::time::Duration::from_secs(1),
+            &mut Vec::new(),
+        );
+        assert!(result.is_err(), "{address}");
+    }
+    assert!(fake.asked.borrow().is_empty());
+}
+
+fn chart(name: &str) -> Chart {
+    Chart::new(Metadata {
+        name: name.to_owned(),
+        version: "1.0.0".to_owned(),
+        api_version: "v2".to_owned(),
+        ..Metadata::default()
+    })
+}
+
+fn manifest(config: &[u8], layers: &[(&str, &[u8])]) -> String {
+    let part = |kind: &str, bytes: &[u8]| {
+        let (digest, size) = (digest(bytes), bytes.len());
+        format!(r#"{{"mediaType":"{kind}","digest":"sha256:{digest}","size":{size}}}"#)
+    };
+    let layers: Vec<String> = layers.iter().map(|(kind, bytes)| part(kind, bytes)).collect();
+    format!(
+        r#"{{"schemaVersion":2,"config":{},"layers":[{}]}}"#,
+        part(CONFIG, config),
+        layers.join(",")
+    )
+}
+
+fn pull(answer: impl Fn(&Request) -> Response) -> Result<Vec<u8>, String> {
+    let fake = Fake::new(answer);
+    let settings = settings();
+    let client = Client::new(&fake, &settings, Tls::default(), false, None);
+    let reference = Reference::parse("registry.example/charts/a:1.0.0").unwrap();
+    let pulled = client.pull(&reference, true, false, 1_000_000);
+    pulled.map(|pulled| pulled.chart).map_err(|error| error_chain(&error))
+}
+
+#[test]
+fn manifests_that_lie_are_refused() {
+    let archive = package::pack(&chart("a"), 0).unwrap();
+    let good = manifest(b"{}", &[(CHART, &archive)]);
+    let serve = |manifest: String, config: Vec<u8>, layer: Vec<u8>| {
+        let config_digest = digest(b"{}");
+        move |request: &Request| {
+            if request.url.contains("/manifests/") {
+                ok(manifest.clone())
+            } else if request.url.contains(&config_digest) {
+                ok(config.clone())
+            } else {
+                ok(layer.clone())
+            }
+        }
+    };
+    let fine = pull(serve(good.clone(), b"{}".to_vec(), archive.clone()));
+    assert_eq!(fine.as_deref(), Ok(archive.as_slice()));
+    let mut other = archive.clone();
+    *other.last_mut().unwrap() ^= 1;
+    for (what, result) in [
+        ("another layer", pull(serve(good.clone(), b"{}".to_vec(), other))),
+        ("a shorter layer", pull(serve(good.clone(), b"{}".to_vec(), archive[..9].to_vec()))),
+        ("another config", pull(serve(good.clone(), b"[]".to_vec(), archive.clone()))),
+        ("no manifest", pull(serve("[]".to_owned(), b"{}".to_vec(), archive.clone()))),
+        ("no layer", pull(serve(manifest(b"{}", &[]), b"{}".to_vec(), archive.clone()))),
+        (
+            "a size that is none",
+            pull(serve(good.replace("\"size\":2}", "\"size\":-2}"), b"{}".to_vec(), archive.clone())),
+        ),
+        (
+            "a size beyond all limits",
+            pull(serve(
+                good.replace(&format!("\"size\":{}}}", archive.len()), "\"size\":99999999999}"),
+                b"{}".to_vec(),
+                archive.clone(),
+            )),
+        ),
+        (
+            "a digest with a path in it",
+            pull(serve(
+                good.replace(&digest(&archive), "../../../../v2/other/blobs/x"),
+                b"{}".to_vec(),
+                archive.clone(),
+            )),
+        ),
+        ("a huge manifest", pull(serve(" ".repeat(5_000_000), b"{}".to_vec(), archive.clone()))),
+        (
+            "another digest in the answer's head",
+            pull({
+                let good = good.clone();
+                move |_: &Request| Response {
+                    body: good.clone().into_bytes(),
+                    ..with(200, "docker-content-digest", &format!("sha256:{}", "0".repeat(64)))
+                }
+            }),
+        ),
+    ] {
+        assert!(result.is_err(), "{what}");
+    }
+}
+
+#[test]
+fn registries_get_passwords_to_themselves_only() {
+    let login = || Some(Login { username: "user".to_owned(), password: "secret".to_owned() });
+    let settings = settings();
+    let reference = Reference::parse("registry.example/charts/a:1.0.0").unwrap();
+    let archive = package::pack(&chart("a"), 0).unwrap();
+    let basic = || with(401, "www-authenticate", "Basic realm=\"x\"");
+
+    // A token server that is not spoken to safely.
+    let realm = "Bearer realm=\"http://token.example/token\",service=\"x\",scope=\"y\"";
+    let fake = Fake::new(|_: &Request| with(401, "www-authenticate", realm));
+    let client = Client::new(&fake, &settings, Tls::default(), false, login());
+    assert!(client.pull(&reference, true, false, 1000).is_err());
+    assert!(fake.told().is_empty());
+
+    // A redirect to another server, which asks for a password.
+    let fake = Fake::new(|request: &Request| {
+        let at_home = request.url.starts_with("https://registry.example/");
+        if at_home { with(307, "location", "https://evil.example/x") } else { basic() }
+    });
+    let client = Client::new(&fake, &settings, Tls::default(), false, login());
+    assert!(client.pull(&reference, true, false, 1000).is_err());
+    assert!(fake.told().is_empty());
+
+    // An upload that is to go elsewhere, or over plain HTTP.
+    for place in ["https://evil.example/upload", "http://registry.example/upload"] {
+        let fake = Fake::new(|request: &Request| {
+            let known = request.headers.iter().any(|(name, _)| *name == "authorization");
+            match request.method {
+                _ if !known => basic(),
+                "HEAD" => Response { status: 404, ..Response::default() },
+                _ => with(202, "location", place),
+            }
+        });
+        let client = Client::new(&fake, &settings, Tls::default(), false, login());
+        let error = client.push(&archive, None, "oci://registry.example/charts", "x").unwrap_err();
+        assert!(error_chain(&error).contains("blob upload Location"), "{error}");
+        assert!(fake.told().iter().all(|host| host == "https://registry.example"));
+    }
+}
+
+#[test]
+fn unpacking_stays_below_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("world");
+    for name in ["../up.txt", "/etc/up.txt", "a/../../up.txt", "..\\up.txt", "C:\\up.txt"] {
+        let files = [
+            File { name: "Chart.yaml".to_owned(), data: (*b"apiVersion: v2\nname: a\nversion: 1.0.0\n").into() },
+            File { name: "x".to_owned(), data: (*b"x").into() },
+        ];
+        let archive = raw_archive(&files, name);
+        let result = expand(&archive, &world, &Limits::default());
+        assert!(!folder.path().join("up.txt").exists(), "{name}");
+        if result.is_err() {
+            let left = std::fs::read_dir(&world).map(|left| left.flatten().count()).unwrap_or(0);
+            assert_eq!(left, 0, "{name} left something");
+        } else {
+            std::fs::remove_dir_all(&world).unwrap();
+        }
+    }
+    for name in [".", "..", "a/b"] {
+        let text = format!("apiVersion: v2\nname: {name:?}\nversion: 1.0.0\n");
+        let files = [File { name: "Chart.yaml".to_owned(), data: text.as_bytes().into() }];
+        let archive = raw_archive(&files, "chart/y");
+        assert!(expand(&archive, &world, &Limits::default()).is_err(), "{name}");
+    }
+    // What is there stays.
+    let good = package::pack(&chart("good"), 0).unwrap();
+    std::fs::create_dir_all(world.join("good")).unwrap();
+    std::fs::write(world.join("good/mine"), "mine").unwrap();
+    assert!(expand(&good, &world, &Limits::default()).is_err());
+    assert_eq!(std::fs::read_to_string(world.join("good/mine")).unwrap(), "mine");
+}
+
+/// An archive whose last entry has this very name.
+fn raw_archive(files: &[File], last: &str) -> Vec<u8> {
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut tar = tar::Builder::new(gzip);
+    let mut add = |name: &str, data: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        let field = &mut header.as_ustar_mut().unwrap().name;
+        for (to, from) in field.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        header.set_cksum();
+        tar.append(&header, data).unwrap();
+    };
+    for file in files {
+        add(&format!("chart/{}", file.name), &file.data);
+    }
+    add(last, b"evil");
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+#[test]
+fn archives_that_are_not_the_listed_ones_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.repository_config = folder.path().join("repositories.yaml");
+    settings.repository_cache = folder.path().join("cache");
+    std::fs::create_dir_all(&settings.repository_cache).unwrap();
+    let wanted = package::pack(&chart("a"), 0).unwrap();
+    let index = format!(
+        "apiVersion: v1\nentries:\n  a:\n  - name: a\n    version: 1.0.0\n    digest: {}\n    urls: [a-1.0.0.tgz]\n",
+        digest(&wanted)
+    );
+    std::fs::write(settings.repository_cache.join("r-index.yaml"), index).unwrap();
+    let known = "apiVersion: v1\nrepositories:\n- name: r\n  url: https://charts.example.org\n";
+    std::fs::write(&settings.repository_config, known).unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir_all(&out).unwrap();
+    let mut served = wanted.clone();
+    for is_good in [true, false] {
+        let fake = Fake::new(|_: &Request| ok(served.clone()));
+        let registry = Client::new(&fake, &settings, Tls::default(), false, None);
+        let downloader = Downloader {
+            transport: &fake,
+            settings: &settings,
+            registry: &registry,
+            verify: Verify::Never,
+            keyring: Path::new("none"),
+            now: 0,
+            limit: 1_000_000,
+        };
+        let (mut messages, mut warnings) = (String::new(), Vec::new());
+        let result =
+            downloader.download("r/a", "", Access::default(), &out, &mut messages, &mut warnings);
+        if is_good {
+            std::fs::remove_file(result.unwrap().path).unwrap();
+        } else {
+            assert!(matches!(result, Err(DownloadError::Digest { .. })), "{result:?}");
+            assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+        }
+        served.push(0);
+    }
+}
