@@ -24,6 +24,8 @@ pub struct Site {
     through: PathBuf,
     /// The foreign records.
     pub originals: Vec<Value>,
+    /// The digest of the plan of Cilium; empty where it is not taken over.
+    pub digest: String,
     /// What the program is run with.
     arguments: Vec<String>,
 }
@@ -103,8 +105,13 @@ impl Site {
     /// A plane on which Cilium is taken over.
     pub async fn new(bed: Bed) -> Self {
         let digest = bed.plan(None).await.plan.digest;
-        Self::of(bed, &["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &digest])
-            .await
+        let mut site = Self::of(
+            bed,
+            &["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &digest],
+        )
+        .await;
+        site.digest = digest;
+        site
     }
 
     /// A plane on which the program is run with these arguments.
@@ -119,7 +126,7 @@ impl Site {
             .filter(|object| text(object, "/metadata/name").starts_with("sh.helm.release.v1."))
             .collect();
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Self { bed, proxy, through, originals, arguments }
+        Self { bed, proxy, through, originals, digest: String::new(), arguments }
     }
 
     fn run_arguments(&self) -> Vec<&str> {
