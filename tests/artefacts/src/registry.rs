@@ -52,7 +52,8 @@ impl Registry {
         if let Some(line) = htpasswd {
             let file = folder.path().join("htpasswd");
             fs::write(&file, line).expect("a file");
-            config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display());
+            config +=
+                &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display());
         }
         let file = folder.path().join("config.yml");
         fs::write(&file, config).expect("a file");

@@ -33,11 +33,8 @@ fn main() -> ExitCode {
         keys: folder.path().to_owned(),
     });
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let mut files: Vec<_> = fs::read_dir(scenarios)
-        .expect("a folder")
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut files: Vec<_> =
+        fs::read_dir(scenarios).expect("a folder").flatten().map(|entry| entry.path()).collect();
     files.sort();
     let trials = files.into_iter().map(|file| {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();

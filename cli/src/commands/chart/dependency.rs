@@ -10,9 +10,7 @@ use helm_rs::{error_chain, gopath};
 
 use super::locate::{failed, tell};
 use super::options::{LimitFlags, load_error, print_warnings};
-use super::source::{
-    ChartFlags, FileFlags, ServerFlags, downloader, keyring, now_text, transport,
-};
+use super::source::{ChartFlags, FileFlags, ServerFlags, downloader, keyring, now_text, transport};
 use crate::commands::Context;
 use crate::commands::release::table::table_within;
 use crate::error::CommandError;
@@ -21,7 +19,10 @@ use crate::exit::Exit;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List what a chart asks for, and what of it is there
-    #[command(visible_alias = "ls", after_help = "Examples:\n  ichor chart dependency list ./my-chart")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "Examples:\n  ichor chart dependency list ./my-chart"
+    )]
     List(ListArguments),
     /// Bring what fits Chart.yaml into charts/, and lock it
     #[command(visible_alias = "up", after_help = concat!(
@@ -132,7 +133,8 @@ fn run_list(arguments: &ListArguments, context: &mut Context<'_>) -> Result<Exit
     };
     let mut cells = vec![["NAME", "VERSION", "REPOSITORY", "STATUS"].map(str::to_owned).to_vec()];
     cells.extend(
-        rows.into_iter().map(|row| vec![row.name, row.version, row.repository, row.status.to_owned()]),
+        rows.into_iter()
+            .map(|row| vec![row.name, row.version, row.repository, row.status.to_owned()]),
     );
     let mut text = table_within(&cells, arguments.max_col_width);
     text.push('\n');

@@ -71,9 +71,9 @@ impl ChartFlags {
     ) -> Result<Option<PathBuf>, CommandError> {
         let path = Path::new(name);
         if path.exists() {
-            if self.repo.is_some() {
+            if let Some(repository) = self.repo.as_deref().filter(|url| !url.is_empty()) {
                 context.ui.warning(format!(
-                    "WARNING: local chart found in current working directory. repository url ignored: {name}"
+                    "install.go:759: WARN local chart found in current working directory. repository url ignored chart={name} repository={repository}"
                 ));
             }
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -118,7 +118,13 @@ impl ChartFlags {
         let mut reference = name.to_owned();
         if let Some(repository) = self.repo.as_deref().filter(|url| !url.is_empty()) {
             reference = find_in_repository(
-                &*transport, &settings, repository, &access, name, version, warnings,
+                &*transport,
+                &settings,
+                repository,
+                &access,
+                name,
+                version,
+                warnings,
             )
             .map_err(|error| failed(&error, name))?;
             // What is given for the repository is for its server alone.
@@ -127,8 +133,7 @@ impl ChartFlags {
         let downloads =
             downloader(&*transport, &settings, &registry, &keyring, verify, limits, context);
         let mut messages = String::new();
-        let done =
-            downloads.download(&reference, version, access, folder, &mut messages, warnings);
+        let done = downloads.download(&reference, version, access, folder, &mut messages, warnings);
         tell(&messages, context);
         done.map_err(|error| failed(&error, name))
     }
@@ -146,8 +151,10 @@ impl ChartFlags {
             if pins.iter().any(|pin| pin.name == name) {
                 let version = version.unwrap_or_default();
                 let name = quote(name);
-                return Err(CommandError::new(format_args!("chart {name} {version} is not pinned"))
-                    .hint("see the pinned charts: ichor chart pull --list"));
+                return Err(CommandError::new(format_args!(
+                    "chart {name} {version} is not pinned"
+                ))
+                .hint("see the pinned charts: ichor chart pull --list"));
             }
             return Err(CommandError::new(format_args!(
                 "non-absolute URLs should be in form of repo_name/path_to_chart, got: {name}"

@@ -125,9 +125,8 @@ fn one(
             missing.join(", ")
         )));
     }
-    package::save(&chart, destination, modified(context.environment)).map_err(|error| {
-        CommandError::new(format_args!("failed to save: {}", error_chain(&error)))
-    })
+    package::save(&chart, destination, modified(context.environment))
+        .map_err(|error| CommandError::new(format_args!("failed to save: {}", error_chain(&error))))
 }
 
 /// Signs an archive. Without a signature there is no archive either: what was asked for is both.
@@ -160,7 +159,9 @@ fn passphrase(
     let text = match arguments.passphrase_file.as_deref() {
         None | Some("") => {
             let name = gotext::quote(name);
-            return Err(fail(format!("key {name} has a passphrase: give it with --passphrase-file")));
+            return Err(fail(format!(
+                "key {name} has a passphrase: give it with --passphrase-file"
+            )));
         }
         Some("-") => context
             .environment

@@ -109,8 +109,7 @@ fn fetched(
         CommandError::new(format_args!("failed to untar: {}", io_text(&error)))
     };
     let half = tempfile::tempdir().map_err(fail)?;
-    let done =
-        arguments.source.download(chart, half.path(), verify, limits, context, warnings)?;
+    let done = arguments.source.download(chart, half.path(), verify, limits, context, warnings)?;
     let folder = if arguments.untardir.starts_with('/') {
         arguments.untardir.clone()
     } else {

@@ -91,6 +91,7 @@ fn created(path: &Path, context: &Context<'_>) -> Result<String, CommandError> {
     let written = about.modified().unwrap_or_else(|_| context.environment.now());
     let since = written.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
-    let text = Time::unix(seconds, 0, context.environment.zone()).format("2006-01-02T15:04:05Z07:00");
+    let text =
+        Time::unix(seconds, 0, context.environment.zone()).format("2006-01-02T15:04:05Z07:00");
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -11,8 +11,8 @@ use helm_repo::index::{Index, IndexError};
 use helm_repo::repositories::{Entry, Repositories, charts_file, index_file, lock};
 use helm_repo::url::shown;
 use helm_rs::chart::Warning;
-use helm_rs::gotext::{self, quote};
 use helm_rs::error_chain;
+use helm_rs::gotext::{self, quote};
 
 use super::options::print_warnings;
 use super::source::{CertificateFlags, FileFlags, now_text, transport};
@@ -44,7 +44,10 @@ pub(crate) enum Command {
     #[command(visible_alias = "ls", after_help = "Examples:\n  ichor chart repo list -o json")]
     List(ListArguments),
     /// Fetch the indexes of the known repositories
-    #[command(visible_alias = "up", after_help = "Examples:\n  ichor chart repo update\n  ichor chart repo update my-repo")]
+    #[command(
+        visible_alias = "up",
+        after_help = "Examples:\n  ichor chart repo update\n  ichor chart repo update my-repo"
+    )]
     Update(UpdateArguments),
     /// Write an index.yaml for the packed charts of a folder
     #[command(after_help = concat!(
@@ -314,7 +317,9 @@ fn update(arguments: &UpdateArguments, context: &mut Context<'_>) -> Result<(), 
             Err(error) => {
                 let why = error_chain(&error);
                 failed.push(url.clone());
-                format!("...Unable to get an update from the {name} chart repository ({url}):\n\t{why}\n")
+                format!(
+                    "...Unable to get an update from the {name} chart repository ({url}):\n\t{why}\n"
+                )
             }
         };
         context.ui.result(line)?;
@@ -330,7 +335,8 @@ fn update(arguments: &UpdateArguments, context: &mut Context<'_>) -> Result<(), 
 }
 
 fn index(arguments: &IndexArguments, context: &mut Context<'_>) -> Result<(), CommandError> {
-    let folder = std::path::absolute(&arguments.folder).unwrap_or_else(|_| arguments.folder.clone());
+    let folder =
+        std::path::absolute(&arguments.folder).unwrap_or_else(|_| arguments.folder.clone());
     let now = now_text(context.environment);
     let mut warnings = Vec::new();
     let result = write_index(arguments, &folder, &now, &mut warnings);

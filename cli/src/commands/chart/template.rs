@@ -195,7 +195,12 @@ pub(crate) fn run(
     let (release_name, chart_name) = arguments.name_and_chart(context)?;
 
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
-    let mut chart = arguments.source.load(&chart_name, &arguments.limits, arguments.dependency_update, context)?;
+    let mut chart = arguments.source.load(
+        &chart_name,
+        &arguments.limits,
+        arguments.dependency_update,
+        context,
+    )?;
     check_chart(&chart, true, context)?;
     arguments.ignored.check_dry_run()?;
     arguments.ignored.check_labels()?;

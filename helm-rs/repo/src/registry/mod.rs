@@ -398,11 +398,13 @@ impl<'a> Client<'a> {
         layers.extend(provenance.map(|bytes| Blob::of(PROVENANCE, bytes.to_vec())));
         layers.sort_by(|a, b| a.digest.cmp(&b.digest));
         let text = manifest::text(&config, &layers, &manifest::annotations(&metadata, created));
+        let digest = format!("sha256:{}", digest(text.as_bytes()));
+        // Its parts are sent whether it is there or not: what is there is not sent again.
+        self.exists(&reference, &format!("manifests/{digest}"))?;
         for blob in layers.iter().chain([&config]) {
             self.upload(&reference, blob)?;
         }
         let url = self.address(&reference, &format!("manifests/{}", reference.tag));
-        let digest = format!("sha256:{}", digest(text.as_bytes()));
         let mut request = Request::new("PUT", url.clone(), MAX_SMALL);
         request.headers.push(("content-type", MANIFEST.to_owned()));
         request.body = text.into_bytes();
@@ -413,18 +415,26 @@ impl<'a> Client<'a> {
         Ok(told("Pushed", &reference, &digest, reference.tag.contains('_')))
     }
 
-    fn upload(&self, to: &Reference, blob: &Blob) -> Result<(), RegistryError> {
-        let there = self.address(to, &format!("blobs/{}", blob.digest));
-        let response = self.ask(to, Request::new("HEAD", there.clone(), 0)).map_err(|source| {
-            RegistryError::Step { step: "Exists", side: "destination", source: Box::new(source) }
-        })?;
+    /// Whether a registry has a part already; it asks for credentials where it wants any.
+    fn exists(&self, to: &Reference, what: &str) -> Result<bool, RegistryError> {
+        let url = self.address(to, what);
+        let fail = |source| RegistryError::Step {
+            step: "Exists",
+            side: "destination",
+            source: Box::new(source),
+        };
+        let request = Request::new("HEAD", url.clone(), 0);
+        let response = self.ask(to, request).map_err(fail)?;
         match response.status {
-            200 => return Ok(()),
-            404 => {}
-            _ => {
-                let source = Box::new(refused("HEAD", &there, &response));
-                return Err(RegistryError::Step { step: "Exists", side: "destination", source });
-            }
+            200 => Ok(true),
+            404 => Ok(false),
+            _ => Err(fail(refused("HEAD", &url, &response))),
+        }
+    }
+
+    fn upload(&self, to: &Reference, blob: &Blob) -> Result<(), RegistryError> {
+        if self.exists(to, &format!("blobs/{}", blob.digest))? {
+            return Ok(());
         }
         let url = self.address(to, "blobs/uploads/");
         let response = self.ask(to, Request::new("POST", url.clone(), MAX_SMALL))?;
