@@ -1,5 +1,12 @@
 //! Servers that lie, lead astray or ask for passwords: nothing is believed, nobody is told.
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::format_collect,
+    clippy::panic,
+    reason = "test code"
+)]
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -340,7 +347,7 @@ fn unpacking_stays_below_its_folder() {
         let result = expand(&archive, &world, &Limits::default());
         assert!(!folder.path().join("up.txt").exists(), "{name}");
         if result.is_err() {
-            let left = std::fs::read_dir(&world).map(|left| left.flatten().count()).unwrap_or(0);
+            let left = std::fs::read_dir(&world).map_or(0, |left| left.flatten().count());
             assert_eq!(left, 0, "{name} left something");
         } else {
             std::fs::remove_dir_all(&world).unwrap();
