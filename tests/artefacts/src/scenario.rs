@@ -146,7 +146,6 @@ impl Side<'_> {
             write(file.take());
             let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
             match verb {
-                "" | "#" => {}
                 "file" => file = Some((self.path(rest), String::new())),
                 "input" => self.input = format!("{rest}\n"),
                 "copy" => {
@@ -174,7 +173,7 @@ impl Side<'_> {
                     self.outcomes.push(outcome);
                 }
                 "ours" if self.name == OURS => self.refuses(rest)?,
-                "ours" => {}
+                "" | "#" | "ours" => {}
                 _ => return Err(format!("what is {line:?}?")),
             }
         }
