@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
-#[cfg(feature = "network")]
 use std::time::Duration;
 
 use clap::{ArgAction, Command};
@@ -36,7 +35,6 @@ pub(crate) fn whole_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Resul
 /// # Errors
 ///
 /// pflag's.
-#[cfg(feature = "network")]
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
     let parsed = helm_rs::render::time::Duration::parse(text).map_err(|error| {
         let text = gotext::quote(text);

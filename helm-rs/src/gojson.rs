@@ -55,6 +55,9 @@ impl Fields {
     }
 
     /// A field that is an object, written in place.
+    ///
+    /// # Errors
+    /// That of `write`.
     pub fn object<E>(
         &mut self,
         name: &str,

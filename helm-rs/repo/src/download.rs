@@ -12,14 +12,14 @@ use crate::fetch::{Credentials, FetchError, Get, Tls, Transport, get};
 use crate::files::{self, FileError};
 use crate::index::{Index, IndexError, MAX_INDEX};
 use crate::provenance::{self, Keyring, ProvenanceError, Verification};
-use crate::reference::ReferenceError;
+use crate::reference::{Reference, ReferenceError};
 use crate::registry::{Client, RegistryError};
 use crate::repositories::{Entry, Repositories, RepositoriesError, charts_file, index_file};
 use crate::url::{self, Url, UrlError};
 use crate::{Settings, digest};
 
 /// How long Helm waits for a repository.
-pub const TIMEOUT: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Bytes that a provenance file may have.
 const MAX_PROVENANCE: u64 = 4 * 1024 * 1024;
@@ -88,7 +88,7 @@ pub enum DownloadError {
         repository: String,
         /// What is missing.
         #[source]
-        source: IndexError,
+        source: Box<IndexError>,
     },
     /// The index says of no place where the chart is.
     #[error("chart {} has no downloadable URLs", quote(reference))]
@@ -111,7 +111,7 @@ pub enum DownloadError {
         url: String,
         /// What went wrong.
         #[source]
-        source: Box<DownloadError>,
+        source: Box<Self>,
     },
     /// The address ends in no file name.
     #[error("{url}: the address ends in no file name")]
@@ -224,6 +224,12 @@ struct Found {
     digest: String,
 }
 
+/// Where the provenance of a chart is.
+enum Beside {
+    Registry(Reference),
+    Address(String, Access),
+}
+
 /// What downloads charts.
 pub struct Downloader<'a> {
     /// What sends requests.
@@ -258,37 +264,30 @@ impl Downloader<'_> {
         messages: &mut String,
         warnings: &mut Vec<Warning>,
     ) -> Result<Downloaded, DownloadError> {
-        let (found, name, bytes);
-        let mut provenance: Box<dyn FnMut(&mut String) -> Result<Vec<u8>, DownloadError> + '_>;
+        let (found, name, bytes, beside);
         if url::is_oci(reference) {
             if Url::parse(reference.as_bytes()).is_err() {
                 return Err(DownloadError::Address { reference: reference.to_owned() });
             }
             let resolved = self.registry.resolve(reference, version)?;
-            let address = format!("oci://{resolved}");
             name = registry_file_name(&resolved.repository, resolved.target());
             let pulled = self.registry.pull(&resolved, true, false, self.limit)?;
             *messages += &pulled.messages;
             bytes = pulled.chart;
-            found = Found { url: address, digest: String::new() };
-            provenance = Box::new(move |messages| {
-                let pulled = self.registry.pull(&resolved, false, true, self.limit)?;
-                *messages += &pulled.messages;
-                Ok(pulled.provenance)
-            });
+            found = Found { url: format!("oci://{resolved}"), digest: String::new() };
+            beside = Beside::Registry(resolved);
         } else {
             found = self.find(reference, version, &mut access, warnings)?;
             name = file_name(&found.url)?;
             bytes = self.fetch(&found.url, &access, self.limit)?;
-            let (beside, access) = (format!("{}.prov", found.url), access);
-            provenance = Box::new(move |_| self.fetch(&beside, &access, MAX_PROVENANCE));
+            beside = Beside::Address(format!("{}.prov", found.url), access);
         }
         check_digest(&found, &bytes)?;
         let path = folder.join(&name);
         let mut done = Downloaded { path, verification: None, notes: String::new() };
         let mut signature = None;
         if self.verify != Verify::Never {
-            match provenance(messages) {
+            match self.provenance(&beside, messages) {
                 Ok(text) => signature = Some(text),
                 Err(_) if self.verify == Verify::Always => {
                     let url = format!("{}.prov", url::shown(&found.url));
@@ -314,6 +313,17 @@ impl Downloader<'_> {
             files::write(&provenance::provenance_path(&done.path), &text, 0o644)?;
         }
         Ok(done)
+    }
+
+    fn provenance(&self, beside: &Beside, messages: &mut String) -> Result<Vec<u8>, DownloadError> {
+        match beside {
+            Beside::Registry(reference) => {
+                let pulled = self.registry.pull(reference, false, true, self.limit)?;
+                *messages += &pulled.messages;
+                Ok(pulled.provenance)
+            }
+            Beside::Address(address, access) => self.fetch(address, access, MAX_PROVENANCE),
+        }
     }
 
     fn fetch(&self, address: &str, access: &Access, limit: u64) -> Result<Vec<u8>, DownloadError> {
@@ -344,18 +354,14 @@ impl Downloader<'_> {
         let known = Repositories::read_or_none(&self.settings.repository_config)?;
         if parsed.is_absolute() && !parsed.host.is_empty() && !parsed.path.is_empty() {
             let url = reference.to_owned();
-            match self.owner(reference, &known, warnings)? {
-                Some((entry, digest)) => {
-                    access.take(&entry);
-                    return Ok(Found { url, digest });
-                }
-                None => {
-                    if access.credentials.repository.is_empty() {
-                        access.credentials.repository.clone_from(&url);
-                    }
-                    return Ok(Found { url, digest: String::new() });
-                }
+            let mut found = Found { url, digest: String::new() };
+            if let Some((entry, digest)) = self.owner(reference, &known, warnings)? {
+                access.take(&entry);
+                found.digest = digest;
+            } else if access.credentials.repository.is_empty() {
+                access.credentials.repository.clone_from(&found.url);
             }
+            return Ok(found);
         }
         let path = url::part(&parsed.path);
         let (repository, chart) = path
@@ -375,7 +381,7 @@ impl Downloader<'_> {
             chart: chart.to_owned(),
             version: version.to_owned(),
             repository: entry.name.clone(),
-            source,
+            source: Box::new(source),
         })?;
         let first = found.urls.as_ref().and_then(|urls| urls.first());
         let first =
@@ -501,7 +507,7 @@ pub fn update_index(
     let access = Access::of(entry);
     let (bytes, index) =
         download_index(transport, settings, &entry.url, &access, timeout, warnings)?;
-    let names: String = index.entries.keys().map(|name| format!("{name}\n")).collect();
+    let names: String = index.entries.keys().flat_map(|name| [name, "\n"]).collect();
     let cache = &settings.repository_cache;
     files::make_folder(cache)?;
     files::write(&cache.join(charts_file(&entry.name)), names.as_bytes(), 0o644)?;

@@ -42,7 +42,7 @@ pub enum IndexError {
         path: PathBuf,
         /// What is wrong.
         #[source]
-        source: Box<IndexError>,
+        source: Box<Self>,
     },
     /// A file cannot be read or written.
     #[error(transparent)]

@@ -163,24 +163,50 @@ impl<W: io::Write> Archive<W> {
 
     fn file(&mut self, base: &str, name: &str, data: &[u8]) -> io::Result<()> {
         let name = gopath::join(base, name);
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(tar::EntryType::Regular);
-        header.set_size(data.len() as u64);
-        header.set_mode(0o644);
-        header.set_mtime(u64::try_from(self.modified).unwrap_or_default());
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_device_major(0)?;
-        header.set_device_minor(0)?;
+        let mut header = header(data, 0o644, u64::try_from(self.modified).unwrap_or_default())?;
         let plain = name.is_ascii() && (name.len() <= MAX_NAME || header.set_path(&name).is_ok());
         if plain {
             return self.tar.append_data(&mut header, name, data);
         }
-        // As Go: the true name stands in an extension before the file.
-        self.tar.append_pax_extensions([("path", name.as_bytes())])?;
-        let short: String = name.chars().filter(char::is_ascii).take(MAX_NAME).collect();
-        self.tar.append_data(&mut header, short, data)
+        // As Go: the true name stands in an entry before the file.
+        let ascii: String = name.chars().filter(char::is_ascii).collect();
+        let (folder, file) = ascii.rsplit_once('/').unwrap_or(("", &ascii));
+        let record = extension("path", &name);
+        let mut before = self::header(record.as_bytes(), 0, 0)?;
+        before.set_entry_type(tar::EntryType::XHeader);
+        let place = gopath::join(&gopath::join(folder, "PaxHeaders.0"), file);
+        self.tar.append_data(&mut before, cut(&place), record.as_bytes())?;
+        self.tar.append_data(&mut header, cut(&ascii), data)
     }
+}
+
+/// A header as Go's `archive/tar` writes it for a file.
+fn header(data: &[u8], mode: u32, modified: u64) -> io::Result<tar::Header> {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_size(data.len() as u64);
+    header.set_mode(mode);
+    header.set_mtime(modified);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_device_major(0)?;
+    header.set_device_minor(0)?;
+    Ok(header)
+}
+
+/// The beginning of a name that fits into a header; the text is ASCII.
+fn cut(name: &str) -> &str {
+    name.get(..MAX_NAME).unwrap_or(name)
+}
+
+/// A record of an extended header: its own length comes first (`formatPAXRecord`).
+fn extension(key: &str, value: &str) -> String {
+    let rest = format!(" {key}={value}\n");
+    let mut length = rest.len() + 1;
+    while length.to_string().len() + rest.len() != length {
+        length = length.to_string().len() + rest.len();
+    }
+    format!("{length}{rest}")
 }
 
 /// JSON of Go's structs as `sigs.k8s.io/yaml` writes it.

@@ -1,5 +1,12 @@
 //! Servers that lie, lead astray or ask for passwords: nothing is believed, nobody is told.
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::format_collect,
+    clippy::panic,
+    reason = "test code"
+)]
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -101,7 +108,11 @@ fn a_password_stays_with_its_server() {
         ("https://user@evil.example@charts.example.org.evil/a.tgz", 1),
     ] {
         let fake = Fake::new(|request: &Request| {
-            if request.url.ends_with("/index.yaml") { with(302, "location", place) } else { ok("x") }
+            if request.url.ends_with("/index.yaml") {
+                with(302, "location", place)
+            } else {
+                ok("x")
+            }
         });
         drop(fetch(&fake, "https://charts.example.org/stable/index.yaml", false));
         let seen = fake.told().iter().filter(|host| *host == "https://charts.example.org").count();
@@ -154,10 +165,12 @@ fn indexes_are_bounded() {
     let deep = format!("apiVersion: v1\nannotations: {}1{}", "[".repeat(5000), "]".repeat(5000));
     assert!(Index::parse(deep.as_bytes(), "test", &mut Vec::new()).is_err());
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
-        + &(0..9).map(|n| {
-            let (new, old) = (char::from(b'b' + n), char::from(b'a' + n));
-            format!("{new}: &{new} [{}]\n", vec![format!("*{old}"); 9].join(","))
-        }).collect::<String>();
+        + &(0..9)
+            .map(|n| {
+                let (new, old) = (char::from(b'b' + n), char::from(b'a' + n));
+                format!("{new}: &{new} [{}]\n", vec![format!("*{old}"); 9].join(","))
+            })
+            .collect::<String>();
     assert!(Index::parse(bomb.as_bytes(), "test", &mut Vec::new()).is_err());
     let mut warnings = Vec::new();
     let index = "apiVersion: v1\nentries:\n  a:\n  - {name: ../a, version: 1.0.0}\n  - {name: a, version: ../1}\n  - null\n";
@@ -239,7 +252,11 @@ fn manifests_that_lie_are_refused() {
         ("no layer", pull(serve(manifest(b"{}", &[]), b"{}".to_vec(), archive.clone()))),
         (
             "a size that is none",
-            pull(serve(good.replace("\"size\":2}", "\"size\":-2}"), b"{}".to_vec(), archive.clone())),
+            pull(serve(
+                good.replace("\"size\":2}", "\"size\":-2}"),
+                b"{}".to_vec(),
+                archive.clone(),
+            )),
         ),
         (
             "a size beyond all limits",
@@ -320,14 +337,17 @@ fn unpacking_stays_below_its_folder() {
     let world = folder.path().join("world");
     for name in ["../up.txt", "/etc/up.txt", "a/../../up.txt", "..\\up.txt", "C:\\up.txt"] {
         let files = [
-            File { name: "Chart.yaml".to_owned(), data: (*b"apiVersion: v2\nname: a\nversion: 1.0.0\n").into() },
+            File {
+                name: "Chart.yaml".to_owned(),
+                data: (*b"apiVersion: v2\nname: a\nversion: 1.0.0\n").into(),
+            },
             File { name: "x".to_owned(), data: (*b"x").into() },
         ];
         let archive = raw_archive(&files, name);
         let result = expand(&archive, &world, &Limits::default());
         assert!(!folder.path().join("up.txt").exists(), "{name}");
         if result.is_err() {
-            let left = std::fs::read_dir(&world).map(|left| left.flatten().count()).unwrap_or(0);
+            let left = std::fs::read_dir(&world).map_or(0, |left| left.flatten().count());
             assert_eq!(left, 0, "{name} left something");
         } else {
             std::fs::remove_dir_all(&world).unwrap();

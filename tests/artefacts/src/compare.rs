@@ -77,7 +77,8 @@ pub fn archive(bytes: &[u8]) -> String {
         entry.read_to_end(&mut content).expect("content");
         let shown = String::from_utf8_lossy(&header).replace('\0', "·");
         let _ = writeln!(text, "{}", shown.trim_end_matches('·'));
-        text.push_str(&String::from_utf8_lossy(&content));
+        let content = String::from_utf8_lossy(&content);
+        text.extend(content.split_inclusive('\n').map(mask_line));
         text.push('\n');
     }
     let _ = writeln!(text, "{} bytes of tar", tar.len());
@@ -112,17 +113,24 @@ pub fn mask_line(line: &str) -> String {
             return format!("{before}{key}TIME{comma}{end}");
         }
     }
-    let digits =
-        |text: &str| text.len() >= 64 && text.chars().take(64).all(|c| c.is_ascii_hexdigit());
     let mut out = String::new();
     let mut rest = line;
-    for mark in ["sha256:", "digest: ", "\"digest\": \""] {
-        if let Some((before, value)) = rest.split_once(mark)
-            && digits(value)
-        {
-            let _ = write!(out, "{before}{mark}DIGEST");
-            rest = &value[64..];
+    while let Some((at, mark)) = first_mark(rest) {
+        let end = at + mark.len();
+        out.push_str(&rest[..end]);
+        rest = &rest[end..];
+        let is_digest =
+            rest.len() >= 64 && rest.bytes().take(64).all(|byte| byte.is_ascii_hexdigit());
+        if is_digest {
+            out.push_str("DIGEST");
+            rest = &rest[64..];
         }
     }
     out + rest
+}
+
+/// The first place in a text that a digest may follow.
+fn first_mark(text: &str) -> Option<(usize, &'static str)> {
+    let marks = ["sha256:", "digest: ", "\"digest\": \""];
+    marks.into_iter().filter_map(|mark| Some((text.find(mark)?, mark))).min()
 }

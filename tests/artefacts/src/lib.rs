@@ -9,6 +9,8 @@
     clippy::panic,
     clippy::expect_used,
     clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::format_collect,
     clippy::print_stderr,
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]

@@ -29,6 +29,10 @@ use crate::compare;
 use crate::registry::Registry;
 use crate::server::Server;
 
+/// Words for the sides, as long as each other: they stand in tables.
+const THEIRS: &str = "side-of-helm";
+const OURS: &str = "side-of-ours";
+
 /// What scenarios share: servers and keys.
 #[derive(Debug)]
 pub struct Stage {
@@ -72,7 +76,7 @@ struct Side<'a> {
 pub fn play(text: &str, stage: &Stage) -> Result<(), String> {
     let helm = peer::helm().map_err(|missing| missing.to_string())?;
     let ichor = place::ichor().to_owned();
-    let sides = [("theirs", [helm.clone(), ichor.clone()]), ("ours", [ichor, helm])];
+    let sides = [(THEIRS, [helm.clone(), ichor.clone()]), (OURS, [ichor, helm])];
     let mut sides = sides.map(|(name, programs)| {
         let world = tempfile::tempdir().expect("a folder");
         Side { stage, name, programs, world, input: String::new(), outcomes: Vec::new() }
@@ -142,7 +146,6 @@ impl Side<'_> {
             write(file.take());
             let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
             match verb {
-                "" | "#" => {}
                 "file" => file = Some((self.path(rest), String::new())),
                 "input" => self.input = format!("{rest}\n"),
                 "copy" => {
@@ -153,7 +156,8 @@ impl Side<'_> {
                 }
                 "remove" => remove(&self.path(rest)),
                 "tamper" => {
-                    let mut bytes = fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
+                    let mut bytes =
+                        fs::read(self.path(rest)).map_err(|e| format!("{line}: {e}"))?;
                     bytes.push(0);
                     fs::write(self.path(rest), bytes).expect("a file");
                 }
@@ -168,8 +172,8 @@ impl Side<'_> {
                     }
                     self.outcomes.push(outcome);
                 }
-                "ours" if self.name == "ours" => self.refuses(rest)?,
-                "ours" => {}
+                "ours" if self.name == OURS => self.refuses(rest)?,
+                "" | "#" | "ours" => {}
                 _ => return Err(format!("what is {line:?}?")),
             }
         }
@@ -200,7 +204,7 @@ impl Side<'_> {
         let words = filled.split(' ').filter(|word| !word.is_empty());
         let root = self.world.path();
         let home = root.join("home");
-        let is_ichor = (self.name == "ours") != by_other;
+        let is_ichor = (self.name == OURS) != by_other;
         let mut process = Command::new(&self.programs[usize::from(by_other)]);
         if is_ichor && !filled.starts_with("registry ") {
             process.arg("chart");
@@ -230,7 +234,7 @@ impl Side<'_> {
         let text = |bytes: &[u8]| {
             let text = self.mask(&String::from_utf8_lossy(bytes));
             let kept = text.split_inclusive('\n').filter(|line| !line.starts_with("hint: "));
-            kept.map(compare::mask_line).collect::<String>()
+            in_order(kept.map(compare::mask_line).collect())
         };
         Outcome {
             command: command.to_owned(),
@@ -244,6 +248,17 @@ impl Side<'_> {
         let all = compare::folder(self.world.path());
         all.into_iter().map(|(name, text)| (self.mask(&name), self.mask(&text))).collect()
     }
+}
+
+/// Lines that tell of a repository each, sorted: Helm asks them side by side.
+fn in_order(mut lines: Vec<String>) -> String {
+    let is_one = |line: &String| line.starts_with("...");
+    let mut told: Vec<String> = lines.iter().filter(|line| is_one(line)).cloned().collect();
+    told.sort();
+    for (to, from) in lines.iter_mut().filter(|line| is_one(line)).zip(told) {
+        *to = from;
+    }
+    lines.concat()
 }
 
 fn write(file: Option<(PathBuf, String)>) {

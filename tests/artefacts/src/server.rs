@@ -90,7 +90,7 @@ impl Server {
     /// # Panics
     /// When another test panicked.
     pub fn serve(&self, root: &Path) {
-        *self.root.lock().expect("a lock") = root.to_owned();
+        root.clone_into(&mut self.root.lock().expect("a lock"));
     }
 
     /// The certificate of the authority, in PEM.

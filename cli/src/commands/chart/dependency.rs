@@ -200,7 +200,7 @@ fn manage(
             downloads,
             skip_refresh: options.skip_refresh,
             now_text: &now_text,
-            limits: options.limits.clone(),
+            limits: *options.limits,
             debug,
             out: &mut out,
             messages: &mut messages,

@@ -71,9 +71,9 @@ impl ChartFlags {
     ) -> Result<Option<PathBuf>, CommandError> {
         let path = Path::new(name);
         if path.exists() {
-            if self.repo.is_some() {
+            if let Some(repository) = self.repo.as_deref().filter(|url| !url.is_empty()) {
                 context.ui.warning(format!(
-                    "WARNING: local chart found in current working directory. repository url ignored: {name}"
+                    "install.go:759: WARN local chart found in current working directory. repository url ignored chart={name} repository={repository}"
                 ));
             }
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

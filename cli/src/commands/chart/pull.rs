@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use goyaml::{Map, Value};
 use helm_repo::download::Verify;
 use helm_repo::expand::expand;
+use helm_repo::provenance::Verification;
 use helm_rs::chart::Limits;
 use helm_rs::error_chain;
 use helm_rs::gopath;
@@ -135,7 +136,7 @@ fn told(
 ) -> Result<(), CommandError> {
     context.ui.result(&done.notes)?;
     let verification = done.verification.as_ref();
-    context.ui.result(verification.map(|found| found.text()).unwrap_or_default())
+    context.ui.result(verification.map(Verification::text).unwrap_or_default())
 }
 
 /// A chart that this program knows by digest.

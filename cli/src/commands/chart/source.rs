@@ -203,12 +203,10 @@ impl ChartFlags {
 
 /// The keys that count: the flag's file, else GnuPG's (`defaultKeyring`).
 pub(super) fn keyring(flag: Option<&PathBuf>, environment: &Environment) -> PathBuf {
-    let default = || match environment.variable("GNUPGHOME") {
-        Some(folder) => PathBuf::from(folder).join("pubring.gpg"),
-        None => {
-            let home = environment.variable("HOME").map(PathBuf::from).unwrap_or_default();
-            home.join(".gnupg/pubring.gpg")
-        }
+    let default = || {
+        let home = || environment.variable("HOME").map(PathBuf::from).unwrap_or_default();
+        let folder = environment.variable("GNUPGHOME").map(PathBuf::from);
+        folder.unwrap_or_else(|| home().join(".gnupg")).join("pubring.gpg")
     };
     flag.cloned().unwrap_or_else(default)
 }

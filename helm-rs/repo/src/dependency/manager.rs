@@ -251,7 +251,7 @@ impl Manager<'_> {
                     ));
                 }
                 Err(source @ (DownloadError::Address { .. } | DownloadError::Protocol { .. })) => {
-                    return Err(DependencyError::Download { url: shown, source });
+                    return Err(DependencyError::Download { url: shown, source: Box::new(source) });
                 }
                 Err(error) => {
                     let place = if entry.name.starts_with(UNMANAGED) {
@@ -329,7 +329,7 @@ impl Manager<'_> {
                 .download(&place.url, version, place.access, half, self.messages, self.warnings)
                 .map_err(|source| DependencyError::Download {
                     url: url::shown(&place.url),
-                    source,
+                    source: Box::new(source),
                 })?;
             if !done.notes.is_empty() {
                 (self.out)(&done.notes);
@@ -438,7 +438,7 @@ impl Manager<'_> {
         .map_err(|source| DependencyError::NotThere {
             name: name.clone(),
             repository: url::shown(repository),
-            source,
+            source: Box::new(source),
         })?;
         Ok(Place { url, access })
     }

@@ -154,7 +154,7 @@ pub enum DependencyError {
         url: String,
         /// What is missing.
         #[source]
-        source: Box<DependencyError>,
+        source: Box<Self>,
     },
     /// The index has no such entry, or none in the version.
     #[error("{0}")]
@@ -168,7 +168,7 @@ pub enum DependencyError {
         repository: String,
         /// What went wrong.
         #[source]
-        source: DownloadError,
+        source: Box<DownloadError>,
     },
     /// A chart could not be fetched.
     #[error("could not download {url}")]
@@ -177,7 +177,7 @@ pub enum DependencyError {
         url: String,
         /// What went wrong.
         #[source]
-        source: DownloadError,
+        source: Box<DownloadError>,
     },
     /// What was fetched is no chart.
     #[error("{} is not a chart", quote(file))]

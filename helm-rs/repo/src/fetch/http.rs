@@ -89,7 +89,7 @@ impl Transport for Http {
             builder = builder.header("content-length", "0");
         }
         // Without a limit of its own, a request has reqwest's.
-        builder = builder.timeout(request.timeout.unwrap_or(Duration::from_mins(60)));
+        builder = builder.timeout(request.timeout.unwrap_or(Duration::from_hours(1)));
         let response = builder.send().map_err(|error| failed(go_reason(&error, &request.url)))?;
         let status = response.status().as_u16();
         let headers = response

@@ -46,7 +46,7 @@ impl Verification {
     /// What `helm verify` and `helm pull --verify` print of it.
     pub fn text(&self) -> String {
         let signers: String =
-            self.identities.iter().map(|name| format!("Signed by: {name}\n")).collect();
+            self.identities.iter().flat_map(|name| ["Signed by: ", name, "\n"]).collect();
         let (fingerprint, digest) = (&self.fingerprint, &self.digest);
         format!(
             "{signers}Using Key With Fingerprint: {fingerprint}\nChart Hash Verified: {digest}\n"
@@ -77,7 +77,7 @@ pub enum ProvenanceError {
     File(#[from] FileError),
     /// The keyring is none.
     #[error("failed to load keyring")]
-    Keyring(#[source] Box<ProvenanceError>),
+    Keyring(#[source] Box<Self>),
     /// The provenance file holds no signed text.
     #[error("failed to decode signature: signature block not found")]
     NoSignature,

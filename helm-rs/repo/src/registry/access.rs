@@ -21,11 +21,11 @@ pub(super) struct Known(RefCell<BTreeMap<String, String>>);
 
 impl Client<'_> {
     /// Sends a request, and again with credentials when the registry wants them.
-    pub(super) fn ask(&self, to: &Reference, request: Request) -> Result<Response, RegistryError> {
+    pub(super) fn ask(&self, to: &Reference, request: &Request) -> Result<Response, RegistryError> {
         let writes = !matches!(request.method, "GET" | "HEAD");
         let key = format!("{writes} {}/{}", to.registry, to.repository);
         let known = self.access.0.borrow().get(&key).cloned();
-        let response = self.follow(&request, known.as_deref())?;
+        let response = self.follow(request, known.as_deref())?;
         if response.status != 401 {
             return Ok(response);
         }
@@ -53,7 +53,7 @@ impl Client<'_> {
             }
             _ => return Ok(response),
         };
-        let response = self.follow(&request, Some(&header))?;
+        let response = self.follow(request, Some(&header))?;
         self.access.0.borrow_mut().insert(key, header);
         Ok(response)
     }

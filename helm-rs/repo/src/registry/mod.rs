@@ -58,7 +58,7 @@ pub enum RegistryError {
         side: &'static str,
         /// What went wrong.
         #[source]
-        source: Box<RegistryError>,
+        source: Box<Self>,
     },
     /// The registry refused.
     #[error("{method} {}: response status code {status}: {text}", quote(url))]
@@ -124,7 +124,7 @@ pub enum RegistryError {
         host: String,
         /// What the registry says.
         #[source]
-        source: Box<RegistryError>,
+        source: Box<Self>,
     },
 }
 
@@ -173,15 +173,13 @@ impl<'a> Client<'a> {
     }
 
     fn login_of(&self, registry: &str) -> Result<Option<Login>, RegistryError> {
-        match &self.login {
-            Some(login) => Ok(Some(login.clone())),
-            None => {
-                let own = credentials::find(&self.settings.registry_config, registry)?;
-                // Docker's may be kept by its helpers, which is nothing to fail for.
-                let dockers = || credentials::find(&self.settings.docker_config, registry).ok();
-                Ok(own.or_else(|| dockers().flatten()))
-            }
+        if let Some(login) = &self.login {
+            return Ok(Some(login.clone()));
         }
+        let own = credentials::find(&self.settings.registry_config, registry)?;
+        // Docker's may be kept by its helpers, which is nothing to fail for.
+        let dockers = || credentials::find(&self.settings.docker_config, registry).ok();
+        Ok(own.or_else(|| dockers().flatten()))
     }
 
     /// The versions among a repository's tags, the newest first (`Tags`).
@@ -193,7 +191,7 @@ impl<'a> Client<'a> {
         let mut next = Some(self.address(reference, "tags/list"));
         for _ in 0..MAX_PAGES {
             let Some(url) = next.take() else { break };
-            let response = self.ask(reference, Request::new("GET", url.clone(), MAX_SMALL))?;
+            let response = self.ask(reference, &Request::new("GET", url.clone(), MAX_SMALL))?;
             if response.status != 200 {
                 return Err(refused("GET", &url, &response));
             }
@@ -276,7 +274,7 @@ impl<'a> Client<'a> {
             "application/vnd.oci.artifact.manifest.v1+json",
         ];
         request.headers.push(("accept", accept.join(", ")));
-        let response = self.ask(reference, request)?;
+        let response = self.ask(reference, &request)?;
         match response.status {
             200 => {}
             404 => return Err(RegistryError::NotFound { what: reference.to_string() }),
@@ -357,7 +355,7 @@ impl<'a> Client<'a> {
         }
         let url = self.address(from, &format!("blobs/{}", blob.digest));
         let response =
-            self.ask(from, Request::new("GET", url.clone(), blob.size.max(64 * 1024)))?;
+            self.ask(from, &Request::new("GET", url.clone(), blob.size.max(64 * 1024)))?;
         match response.status {
             200 => {}
             404 => return Err(RegistryError::NotFound { what: blob.digest.clone() }),
@@ -398,36 +396,46 @@ impl<'a> Client<'a> {
         layers.extend(provenance.map(|bytes| Blob::of(PROVENANCE, bytes.to_vec())));
         layers.sort_by(|a, b| a.digest.cmp(&b.digest));
         let text = manifest::text(&config, &layers, &manifest::annotations(&metadata, created));
+        let digest = format!("sha256:{}", digest(text.as_bytes()));
+        // Its parts are sent whether it is there or not: what is there is not sent again.
+        self.exists(&reference, &format!("manifests/{digest}"))?;
         for blob in layers.iter().chain([&config]) {
             self.upload(&reference, blob)?;
         }
         let url = self.address(&reference, &format!("manifests/{}", reference.tag));
-        let digest = format!("sha256:{}", digest(text.as_bytes()));
         let mut request = Request::new("PUT", url.clone(), MAX_SMALL);
         request.headers.push(("content-type", MANIFEST.to_owned()));
         request.body = text.into_bytes();
-        let response = self.ask(&reference, request)?;
+        let response = self.ask(&reference, &request)?;
         if response.status != 201 {
             return Err(refused("PUT", &url, &response));
         }
         Ok(told("Pushed", &reference, &digest, reference.tag.contains('_')))
     }
 
-    fn upload(&self, to: &Reference, blob: &Blob) -> Result<(), RegistryError> {
-        let there = self.address(to, &format!("blobs/{}", blob.digest));
-        let response = self.ask(to, Request::new("HEAD", there.clone(), 0)).map_err(|source| {
-            RegistryError::Step { step: "Exists", side: "destination", source: Box::new(source) }
-        })?;
+    /// Whether a registry has a part already; it asks for credentials where it wants any.
+    fn exists(&self, to: &Reference, what: &str) -> Result<bool, RegistryError> {
+        let url = self.address(to, what);
+        let fail = |source| RegistryError::Step {
+            step: "Exists",
+            side: "destination",
+            source: Box::new(source),
+        };
+        let request = Request::new("HEAD", url.clone(), 0);
+        let response = self.ask(to, &request).map_err(fail)?;
         match response.status {
-            200 => return Ok(()),
-            404 => {}
-            _ => {
-                let source = Box::new(refused("HEAD", &there, &response));
-                return Err(RegistryError::Step { step: "Exists", side: "destination", source });
-            }
+            200 => Ok(true),
+            404 => Ok(false),
+            _ => Err(fail(refused("HEAD", &url, &response))),
+        }
+    }
+
+    fn upload(&self, to: &Reference, blob: &Blob) -> Result<(), RegistryError> {
+        if self.exists(to, &format!("blobs/{}", blob.digest))? {
+            return Ok(());
         }
         let url = self.address(to, "blobs/uploads/");
-        let response = self.ask(to, Request::new("POST", url.clone(), MAX_SMALL))?;
+        let response = self.ask(to, &Request::new("POST", url.clone(), MAX_SMALL))?;
         if response.status != 202 {
             return Err(refused("POST", &url, &response));
         }
@@ -435,7 +443,7 @@ impl<'a> Client<'a> {
         let mut request = Request::new("PUT", place.clone(), MAX_SMALL);
         request.headers.push(("content-type", "application/octet-stream".to_owned()));
         request.body.clone_from(&blob.bytes);
-        let response = self.ask(to, request)?;
+        let response = self.ask(to, &request)?;
         if response.status == 201 { Ok(()) } else { Err(refused("PUT", &place, &response)) }
     }
 
@@ -458,7 +466,7 @@ impl<'a> Client<'a> {
             |source| RegistryError::Login { host: host.to_owned(), source: Box::new(source) };
         let url = self.base(host);
         let response =
-            self.ask(&reference, Request::new("GET", url.clone(), MAX_SMALL)).map_err(fail)?;
+            self.ask(&reference, &Request::new("GET", url.clone(), MAX_SMALL)).map_err(fail)?;
         match response.status {
             200 => {}
             404 => return Err(fail(RegistryError::NoChart("not found".to_owned()))),
