@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::field::{list, text};
 use super::{FIELD_MANAGER, RELEASE_MANAGER};
-use crate::cluster::{ClusterError, Patch, PatchKind};
+use crate::cluster::{ClusterError, Patch, PatchKind, Status};
 
 /// Managers whose patches and creations were a release's: Helm's and this program's.
 const PAST: [&str; 2] = [RELEASE_MANAGER, FIELD_MANAGER];
@@ -34,7 +34,7 @@ impl fmt::Display for FieldConflict {
 impl FieldConflict {
     /// The conflicts that an answer tells of; none when it is another error.
     pub(super) fn all(error: &ClusterError) -> Vec<Self> {
-        let causes = error.status().into_iter().flat_map(|status| status.causes());
+        let causes = error.status().into_iter().flat_map(Status::causes);
         causes
             .filter(|cause| cause.reason == "FieldManagerConflict")
             .map(|cause| Self {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cilium::pinned::RECORD_NAMESPACE;
 use serde_json::Value;
 
-use crate::run::{backup, own, stored};
+use crate::place::CILIUM;
+use crate::run::{backup, own};
 use crate::survey::text;
 
 /// Fields of metadata that the server writes on its own.
@@ -19,7 +20,7 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
     for mut object in objects {
         let (kind, name) =
             (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
-        if kind == "Lease" || name == stored::SECRET {
+        if kind == "Lease" || name == CILIUM.plan {
             continue;
         }
         let namespace = text(&object, "/metadata/namespace").to_owned();
@@ -63,5 +64,5 @@ pub fn drop_server_fields(object: &mut Value) {
 /// Whether an object is a record of ichor's release.
 pub fn is_own_record(object: &Value) -> bool {
     text(object, "/metadata/namespace") == RECORD_NAMESPACE
-        && own::revision_of(text(object, "/metadata/name")).is_some()
+        && own::revision_of(&CILIUM, text(object, "/metadata/name")).is_some()
 }

@@ -7,12 +7,12 @@ mod place;
 mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod report;
-mod restore;
+pub(crate) mod restore;
 #[cfg(feature = "network")]
 mod run;
 pub(crate) mod shared;
 mod status;
-mod trouble;
+pub(crate) mod trouble;
 
 use clap::Subcommand;
 

@@ -13,8 +13,9 @@ use helm_rs::release::Record;
 use super::everything::values;
 use super::status::{Shown, table_with};
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
+use crate::commands::chart::options::{LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
+use crate::commands::chart::source::ChartFlags;
 use crate::commands::chart::template::error_text;
 use crate::connection::{ClusterFlags, record_kind};
 use crate::environment::Environment;
@@ -85,14 +86,8 @@ pub(super) struct WriteFlags {
     limits: LimitFlags,
     #[command(flatten)]
     post_renderer: PostRendererFlags,
-    #[command(flatten)]
-    refused: Refused,
-}
-
-/// Flags of Helm that need what this program does not have yet.
-#[derive(Debug, Args)]
-struct Refused {
-    #[arg(long, hide = true)]
+    /// Bring in missing dependencies first: `ichor chart dependency update`
+    #[arg(long)]
     dependency_update: bool,
 }
 
@@ -104,10 +99,6 @@ impl WriteFlags {
         flags::string_map("-l, --labels", &self.labels)?;
         self.post_renderer.find(environment)?;
         record_kind(environment)?;
-        if self.refused.dependency_update {
-            return Err(CommandError::new("--dependency-update is not supported yet")
-                .hint("nothing was done; leave the flag out"));
-        }
         Ok(())
     }
 
@@ -118,7 +109,7 @@ impl WriteFlags {
         installable: bool,
         context: &mut Context<'_>,
     ) -> Result<Chart, CommandError> {
-        let chart = self.source.load(name, &self.limits, context)?;
+        let chart = self.source.load(name, &self.limits, self.dependency_update, context)?;
         check_chart(&chart, installable, context)?;
         Ok(chart)
     }
