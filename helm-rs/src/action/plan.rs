@@ -491,6 +491,11 @@ async fn finish(
         let at = draft.target.iter().position(|other| other.matches(item));
         at.and_then(|at| live.get(at)).is_none_or(|live| !matches!(live, Live::Present(_)))
     };
+    if let Some(revision) = draft.undo.read_record {
+        let key = crate::release::storage::record_key(&release.name, revision);
+        let plural = record_resource(session);
+        rights.push(Right::named("get", "", plural, &release.namespace, &key));
+    }
     rights.extend(draft.undo.rights(&draft.target, release, is_created));
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
@@ -510,9 +515,6 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
     ];
     for revision in draft.updated_records.iter().chain(&draft.undo.updated_records) {
         rights.push(Right::named("update", "", plural, namespace, &key(revision)));
-    }
-    if let Some(revision) = &draft.undo.read_record {
-        rights.push(Right::named("get", "", plural, namespace, &key(revision)));
     }
     for revision in draft.pruned_records.iter().chain(&draft.undo.deleted_records) {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));

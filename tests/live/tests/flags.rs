@@ -35,11 +35,12 @@ fn flags(program: Program, command: &str) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let told = text.lines().filter_map(|line| {
         let line = line.trim_start();
-        line.starts_with('-').then(|| line.split("   ").next().unwrap_or(line).to_owned())
+        let is_short = line.starts_with('-') && line.get(2..3) == Some(",");
+        (is_short || line.starts_with("--")).then(|| line.split("   ").next().unwrap_or(line))
     });
     told.flat_map(|line| {
         let words = line.split([' ', ',', '=', '[']).filter(|word| word.starts_with('-'));
-        words.map(str::to_owned).collect::<Vec<_>>()
+        words.map(str::to_owned)
     })
     .collect()
 }
