@@ -201,6 +201,19 @@ pub enum DetectedCni {
     None,
 }
 
+impl DetectedCni {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cilium => "cilium",
+            Self::Flannel => "flannel",
+            Self::Calico => "calico",
+            Self::Other => "other",
+            Self::None => "none",
+        }
+    }
+}
+
 impl From<cilium::detect::Kind> for DetectedCni {
     fn from(kind: cilium::detect::Kind) -> Self {
         match kind {

@@ -86,7 +86,12 @@ pub(crate) async fn reconcile(
 }
 
 /// What becomes of a look that failed: the next one, later each time.
-pub(crate) fn after_error(cluster: Arc<TalosCluster>, error: &Error, context: Arc<Context>) -> Next {
+#[expect(clippy::needless_pass_by_value, reason = "the signature that the queue calls")]
+pub(crate) fn after_error(
+    cluster: Arc<TalosCluster>,
+    error: &Error,
+    context: Arc<Context>,
+) -> Next {
     context.told.metrics.failed();
     let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
     let count = failures.entry(cluster.name_any()).or_default();

@@ -6,7 +6,6 @@ use goyaml::Limits;
 use helm_rs::cluster::{Cluster, ClusterError, ListQuery, Resource, list_all};
 use helm_rs::error_chain;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use takeover::access::Purpose;
 use takeover::run::status::{Own, StatusError, status};
 
@@ -70,10 +69,9 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         .map_err(|error| CommandError::new(format_args!("a TalosCluster cannot be read: {error}")))?;
     let found = Found { clusters, own };
     let data = data(&found)?;
-    let text: String = match found.clusters.as_slice() {
-        [] => NONE.to_owned(),
-        clusters => clusters.iter().map(|cluster| account(cluster, &found)).collect::<Vec<_>>().join("\n"),
-    };
+    let screens: Vec<String> =
+        found.clusters.iter().map(|cluster| account(cluster, &found)).collect();
+    let text = if screens.is_empty() { NONE.to_owned() } else { screens.join("\n") };
     write_structured(context.ui, output, &data, text.as_bytes())?;
     let is_well = |cluster: &TalosCluster| next(cluster).is_none();
     let is_well = !found.clusters.is_empty() && found.clusters.iter().all(is_well);
@@ -87,7 +85,7 @@ const NONE: &str = "There is no TalosCluster: nothing hands this cluster's CNI o
 pub(crate) async fn talos_clusters(cluster: &dyn Cluster) -> Result<Vec<Value>, ClusterError> {
     let resource =
         Resource::builtin("ichor.maesh.dev/v1alpha1", "TalosCluster", "talosclusters", false);
-    match list_all(cluster, &Arc::new(resource), &ListQuery::default()).await {
+    match list_all(cluster, &resource, &ListQuery::default()).await {
         Ok(page) => Ok(page.items),
         Err(error) if error.is_not_found() => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -122,14 +120,7 @@ fn account(cluster: &TalosCluster, found: &Found) -> String {
 
 fn cni(cluster: &TalosCluster) -> String {
     let status = cluster.status.as_ref().and_then(|status| status.cni.clone()).unwrap_or_default();
-    let detected = match status.detected {
-        Some(DetectedCni::Cilium) => "cilium",
-        Some(DetectedCni::Flannel) => "flannel",
-        Some(DetectedCni::Calico) => "calico",
-        Some(DetectedCni::Other) => "other",
-        Some(DetectedCni::None) => "none",
-        None => "not looked at yet",
-    };
+    let detected = status.detected.map_or("not looked at yet", DetectedCni::name);
     let version = status.detected_version.map_or_else(String::new, |version| format!(" {version}"));
     match cluster.spec.cni.preset {
         CniPreset::Unmanaged => format!("unmanaged ({detected}, not managed by Ichor)"),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::inventory;
 use crate::plan::{Action, RecordAbout};
 use crate::run::lock;
-use crate::survey::{OPERATOR, text};
+use crate::survey::{OPERATOR, cli_right, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const FINDING: &str = "finding the foreign records";
@@ -220,6 +220,7 @@ impl Needs {
         let mut needs = Self::default();
         needs.reading();
         needs.own(true);
+        needs.looking([&cli_right()]);
         needs.inventory();
         let places = objects.iter().map(|item| item.target.namespace.clone());
         let places = places.filter(|place| !place.is_empty()).collect();

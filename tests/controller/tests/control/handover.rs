@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use controller_tests::{apply, chart};
 use plane::{NodeHealth, Nodes, Plane, PlaneOptions, SavedState};
 use serde_json::{Value, json};
-use takeover_tests::{values, values_path};
+use takeover_tests::{kube_proxy_on, values, values_path};
 
 const IMAGE: &str = "example.org/ichor";
 
@@ -56,6 +56,8 @@ impl Site {
         let mut options = PlaneOptions::default();
         options.images.insert(IMAGE.to_owned(), program);
         let plane = Plane::restore(&state, options).await.unwrap();
+        // The values leave Services to kube-proxy, and the API server where every pod finds it.
+        kube_proxy_on(&plane);
         let site = Self { plane, charts };
         site.ichor(&[
             "release", "install", "ichor", &chart().display().to_string(), "--namespace",
@@ -182,7 +184,7 @@ fn talos_cluster(digest: &str, cni: &Value) -> Value {
 /// end that gives the Lease to the next controller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a2_is_handed_over() {
-    let Some(site) = Site::new(plane::cilium::state("1.20.0", "01").await).await else { return };
+    let Some(site) = Site::new(plane::cilium::state("1.20.0", "03").await).await else { return };
     let digest = site.digest(&[]);
     let mut one = site.controller("one");
     apply(&site.plane, &[talos_cluster(&digest, &json!({ "preset": "cilium" }))]);
@@ -242,7 +244,7 @@ async fn a1_waits_for_consent_and_is_handed_over() {
         let mut helm = plane.helm()?;
         helm.arg("template").arg("cilium").arg(plane::cilium::chart("1.20.0")?);
         helm.args(["--namespace", "kube-system", "--kube-version", plane.kubernetes_version()]);
-        helm.args(["--values", &values_path("01")]);
+        helm.args(["--values", &values_path("02")]);
         let text = plane::support::run(&mut helm)?;
         let file = plane.folder().join("cilium.yaml");
         fs::write(&file, text).unwrap();
@@ -260,7 +262,7 @@ async fn a1_waits_for_consent_and_is_handed_over() {
         "-n", "kube-system", "patch", "configmap", "cilium-config", "--type=merge", "-p",
         r#"{"data": {"by-hand": "x"}}"#,
     ]);
-    let mut values = values("01");
+    let mut values = values("02");
     drop(cilium::owned::strip(&mut values));
     let text = goyaml::json::to_json(&goyaml::Value::Map(values)).unwrap();
     let file = site.plane.folder().join("values.json");
