@@ -1,4 +1,8 @@
 //! `TalosCluster`: what its owner wants of the cluster's network, and where it stands.
+//!
+//! The resource is cluster-scoped: it is about the cluster that it lies in, of which there is one,
+//! so that a namespace would only be a place to look in vain, and a right in a namespace would be a
+//! right on every node's network.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,10 +18,6 @@ use crate::{Condition, rules};
 pub const MANAGED_NAME: &str = "cluster";
 
 /// What the owner of a cluster wants.
-///
-/// The resource is cluster-scoped: it is about the cluster that it lies in, of which there is one,
-/// so that a namespace would only be a place to look in vain, and a right on a namespace would be a
-/// right on every node's network.
 #[derive(Clone, Debug, PartialEq, CustomResource, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "ichor.maesh.dev",

@@ -5,17 +5,19 @@ use clap::{Args, Subcommand};
 use goyaml::Limits;
 use helm_rs::cluster::{Cluster, ClusterError, ListQuery, Resource, list_all};
 use helm_rs::error_chain;
+use helm_rs::render::{Engine, EngineOptions};
 use serde_json::{Value, json};
 use takeover::access::Purpose;
 use takeover::run::status::{Own, StatusError, status};
 
 use super::Context;
 use super::cni::place::PlaceFlags;
-use super::cni::shared::{of_cluster, session};
+use super::cni::shared::{no, of_cluster};
 use super::cni::trouble::reading_error;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::{Output, printable, write_structured};
+use crate::session::Host;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -55,13 +57,15 @@ pub(crate) fn define(root: clap::Command) -> clap::Command {
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let Command::Status(Arguments { output, place }) = command;
-    let found = session(&place, context, async |session| {
+    let host = place.open_any(context)?;
+    let engine = Engine::new(EngineOptions::default());
+    let looked = host.look(context, &engine, async |session| {
         let objects = talos_clusters(&*session.cluster).await?;
         let own = status(&*session.cluster, session.clock).await.map(|status| status.facts.own);
         Ok::<_, ClusterError>((objects, own))
     })?;
     let (objects, own) =
-        found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
+        looked.0.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
     let clusters: Vec<TalosCluster> = objects
         .into_iter()
         .map(serde_json::from_value)
@@ -90,6 +94,35 @@ pub(crate) async fn talos_clusters(cluster: &dyn Cluster) -> Result<Vec<Value>, 
         Err(error) if error.is_not_found() => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses what is about ichor's Cilium where a TalosCluster says that the CNI is somebody else's.
+///
+/// Who may not see TalosClusters goes on: that is the Job above all, which the controller makes for
+/// a managed one only. A snapshot is rehearsed on as it is.
+///
+/// # Errors
+/// It is unmanaged.
+pub(crate) fn check_managed(host: &Host, context: &mut Context<'_>) -> Result<(), CommandError> {
+    if host.as_stage().is_some() {
+        return Ok(());
+    }
+    let engine = Engine::new(EngineOptions::default());
+    let looked = host.look(context, &engine, async |session| {
+        talos_clusters(&*session.cluster).await.unwrap_or_default()
+    })?;
+    let has = |preset: &str| {
+        looked.0.iter().any(|cluster| {
+            cluster.pointer("/spec/cni/preset").and_then(Value::as_str) == Some(preset)
+        })
+    };
+    if has("unmanaged") && !has("cilium") {
+        return Err(no(
+            "the CNI is not managed by Ichor (spec.cni.preset: unmanaged)",
+            "see `ichor cluster status`",
+        ));
+    }
+    Ok(())
 }
 
 fn data(found: &Found) -> Result<goyaml::Value, CommandError> {

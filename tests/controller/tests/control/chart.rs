@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
 /// Both programs render the same text, and refuse the same values in the same words.
 #[test]
 fn rendered_as_helm_renders_it() {
-    let helm = match test_support::helm() {
+    let helm = match test_support::peer::helm() {
         Ok(helm) => helm,
         Err(missing) => test_support::skip!(missing),
     };

@@ -328,4 +328,24 @@ async fn an_unmanaged_cluster_is_left_alone() {
     assert_eq!(status.get("conditions"), None);
     assert_eq!(site.kubectl(&["get", "jobs", "-A", "-o", "name"]), "");
     assert_eq!(site.events(), []);
+    let refused = |arguments: &[&str]| {
+        let mut command = Command::new(test_support::place::ichor());
+        command.env("KUBECONFIG", site.plane.kubeconfig()).env("ICHOR_CHART_DIR", &site.charts);
+        let output = command.args(arguments).output().unwrap();
+        let message = "the CNI is not managed by Ichor (spec.cni.preset: unmanaged)";
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(message), "{arguments:?}: {told}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    };
+    for command in ["plan", "status", "restore"] {
+        refused(&["cni", command]);
+    }
+    refused(&["cni", "manifest", "--rights"]);
+    refused(&["cni", "run", "--takeover"]);
+    refused(&["adopt", "--cilium-only", "--plan"]);
+    let screen = site.ichor(&["cluster", "status"]);
+    assert_eq!(
+        screen,
+        "cluster: cluster\ncni: unmanaged (flannel, not managed by Ichor)\nnext: nothing\n"
+    );
 }
