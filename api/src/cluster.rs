@@ -29,21 +29,43 @@ pub const MANAGED_NAME: &str = "cluster";
     doc = "What the owner of this cluster wants of its network, and where it stands.",
     status = "TalosClusterStatus",
     derive = "PartialEq",
-    printcolumn(name = "Preset", type_ = "string", json_path = ".spec.cni.preset",
-        description = "Who operates the CNI"),
-    printcolumn(name = "CNI", type_ = "string", json_path = ".status.cni.detected",
-        description = "The CNI that runs"),
-    printcolumn(name = "Version", type_ = "string", json_path = ".status.cni.detectedVersion",
-        description = "Its version"),
-    printcolumn(name = "Handover", type_ = "string",
+    printcolumn(
+        name = "Preset",
+        type_ = "string",
+        json_path = ".spec.cni.preset",
+        description = "Who operates the CNI"
+    ),
+    printcolumn(
+        name = "CNI",
+        type_ = "string",
+        json_path = ".status.cni.detected",
+        description = "The CNI that runs"
+    ),
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".status.cni.detectedVersion",
+        description = "Its version"
+    ),
+    printcolumn(
+        name = "Handover",
+        type_ = "string",
         json_path = r#".status.conditions[?(@.type=="CNIHandover")].status"#,
-        description = "Whether Cilium is ichor's"),
-    printcolumn(name = "Reason", type_ = "string",
+        description = "Whether Cilium is ichor's"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
         json_path = r#".status.conditions[?(@.type=="CNIHandover")].reason"#,
-        description = "Why it is, or is not"),
-    printcolumn(name = "Healthy", type_ = "string", priority = 1,
+        description = "Why it is, or is not"
+    ),
+    printcolumn(
+        name = "Healthy",
+        type_ = "string",
+        priority = 1,
         json_path = r#".status.conditions[?(@.type=="CNIHealthy")].status"#,
-        description = "Whether Cilium's agents are Ready on all nodes"),
+        description = "Whether Cilium's agents are Ready on all nodes"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct TalosClusterSpec {

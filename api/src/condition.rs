@@ -64,7 +64,10 @@ pub struct Condition {
     #[schemars(extend("format" = "date-time"))]
     pub last_transition_time: String,
     /// Why, in one CamelCase word.
-    #[schemars(length(min = 1, max = 1024), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
+    #[schemars(
+        length(min = 1, max = 1024),
+        regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    )]
     pub reason: String,
     /// Why, for people.
     #[schemars(length(max = 32768))]

@@ -26,7 +26,9 @@ pub(crate) fn preset() -> Value {
         rule("self != 'flannel'", format!("flannel is not offered: {only}; {alone}")),
         rule(
             "self != 'custom'",
-            format!("custom is not offered: {only}, least of all one that it does not know; {alone}")
+            format!(
+                "custom is not offered: {only}, least of all one that it does not know; {alone}"
+            )
         ),
         rule(
             "self in ['cilium', 'unmanaged', 'flannel', 'custom']",
@@ -44,7 +46,9 @@ pub(crate) fn cni() -> Value {
     let foreign = |field: &str| {
         rule(
             format!("self.preset != 'unmanaged' || !has(self.{field})"),
-            format!("{field} is a setting of Cilium, which ichor leaves alone with preset unmanaged"),
+            format!(
+                "{field} is a setting of Cilium, which ichor leaves alone with preset unmanaged"
+            ),
         )
     };
     json!([

@@ -58,6 +58,8 @@ pub struct Told {
     pub message: String,
     /// Whether somebody should look at it.
     pub is_warning: bool,
+    /// The UID of the Job that it is about.
+    pub job: Option<String>,
 }
 
 /// How the hand-over stands.
@@ -115,13 +117,14 @@ pub fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Decision
                 cni.taken_over_inline_manifest =
                     cluster.annotation(annotation::CNI_INLINE_MANIFEST).map(str::to_owned);
             }
-            let is_news =
-                old.is_none_or(|old| old.reason != verdict.reason || old.message != verdict.message);
+            let is_news = old
+                .is_none_or(|old| old.reason != verdict.reason || old.message != verdict.message);
             if is_news && is_worth_an_event(verdict.reason) {
                 event = Some(Told {
                     reason: verdict.reason,
                     message: verdict.message.clone(),
                     is_warning: !is_done,
+                    job: facts.job.as_ref().map(|job| job.uid.clone()),
                 });
             }
             condition(
@@ -271,9 +274,7 @@ fn unready(facts: &Facts) -> String {
 
 fn health(facts: &Facts) -> (ConditionStatus, &'static str, String) {
     match facts.agents {
-        None => {
-            (ConditionStatus::False, reason::NO_CILIUM, "Cilium does not run here".to_owned())
-        }
+        None => (ConditionStatus::False, reason::NO_CILIUM, "Cilium does not run here".to_owned()),
         Some(agents) if agents.are_ready() => {
             (ConditionStatus::True, reason::AGENTS_READY, unready(facts))
         }

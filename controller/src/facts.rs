@@ -155,8 +155,8 @@ fn number(object: &Value, pointer: &str) -> i64 {
 
 /// Numbers that the DaemonSet controller wrote about another generation say nothing of this one.
 fn agents(daemon_set: &Value) -> Agents {
-    let current =
-        number(daemon_set, "/status/observedGeneration") >= number(daemon_set, "/metadata/generation");
+    let current = number(daemon_set, "/status/observedGeneration")
+        >= number(daemon_set, "/metadata/generation");
     let ready = number(daemon_set, "/status/numberReady")
         .min(number(daemon_set, "/status/updatedNumberScheduled"));
     Agents {

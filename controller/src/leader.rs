@@ -110,7 +110,8 @@ impl Candidate {
     async fn renew(&mut self) -> bool {
         loop {
             let Some((seen, since)) = &self.seen else { return false };
-            let Some(left) = GIVE_UP.checked_sub(self.clock.elapsed().saturating_sub(*since)) else {
+            let Some(left) = GIVE_UP.checked_sub(self.clock.elapsed().saturating_sub(*since))
+            else {
                 tracing::error!("the Lease {NAME} could not be renewed in time");
                 return false;
             };

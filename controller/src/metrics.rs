@@ -30,7 +30,8 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("ichor");
-        let (reconciles, errors, jobs) = (Counter::default(), Counter::default(), Counter::default());
+        let (reconciles, errors, jobs) =
+            (Counter::default(), Counter::default(), Counter::default());
         let handovers = Family::<Outcome, Counter>::default();
         // From a takeover of a small cluster to the longest that a Job may be at work.
         let duration = Histogram::new([5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::{TalosCluster, TalosClusterStatus, reason};
 use helm_rs::cluster::Clock;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::events::{Event, EventType, Recorder};
@@ -46,16 +46,10 @@ pub(crate) struct Context {
 pub(crate) enum Error {
     /// A request.
     #[error("{doing}")]
-    Request {
-        doing: &'static str,
-        source: Box<kube::Error>,
-    },
+    Request { doing: &'static str, source: Box<kube::Error> },
     /// An object of our own making is none.
     #[error("{what} cannot be made")]
-    Object {
-        what: &'static str,
-        source: serde_json::Error,
-    },
+    Object { what: &'static str, source: serde_json::Error },
 }
 
 fn request(doing: &'static str) -> impl FnOnce(kube::Error) -> Error {
@@ -129,11 +123,12 @@ async fn act(
             *attempt
         }
     };
+    let mut uid = None;
     for object in job::objects(cluster, facts, &context.image, attempt) {
         if object["kind"] == "Job" {
             let job: Job = made("the Job", object)?;
             match jobs.create(&parameters(), &job).await {
-                Ok(_) => {}
+                Ok(job) => uid = job.metadata.uid,
                 // The watch will tell whose it is.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
                 Err(error) => return Err(request("create the Job")(error)),
@@ -151,7 +146,8 @@ async fn act(
     context.told.metrics.job_made();
     tracing::info!(cluster = cluster.name_any(), attempt, "the Job is made");
     let message = format!("Job {namespace}/{} is made, attempt {attempt}", takeover::job::NAME);
-    tell(cluster, &Told { reason: "JobCreated", message, is_warning: false }, context).await;
+    let told = Told { reason: "JobCreated", message, is_warning: false, job: uid };
+    tell(cluster, &told, context).await;
     Ok(())
 }
 
@@ -204,7 +200,15 @@ async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
         reason: told.reason.to_owned(),
         note: Some(note),
         action: "HandOver".to_owned(),
-        secondary: None,
+        // Events about another Job are another one's, and not counted as one with these.
+        secondary: told.job.clone().map(|uid| ObjectReference {
+            api_version: Some("batch/v1".to_owned()),
+            kind: Some("Job".to_owned()),
+            namespace: Some(cilium::pinned::NAMESPACE.to_owned()),
+            name: Some(takeover::job::NAME.to_owned()),
+            uid: Some(uid),
+            ..ObjectReference::default()
+        }),
     };
     if let Err(error) = context.recorder.publish(&event, &cluster.object_ref(&())).await {
         tracing::warn!(error = %causes(&error), "an Event could not be written");

@@ -179,7 +179,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Serialize + 'static,
 {
     let mut objects = store.state();
-    objects.sort_by_cached_key(|object| (object.meta().namespace.clone(), object.meta().name.clone()));
+    objects
+        .sort_by_cached_key(|object| (object.meta().namespace.clone(), object.meta().name.clone()));
     objects.iter().filter_map(|object| serde_json::to_value(&**object).ok()).collect()
 }
 

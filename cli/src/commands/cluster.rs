@@ -66,11 +66,10 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
     })?;
     let (objects, own) =
         looked.0.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
-    let clusters: Vec<TalosCluster> = objects
-        .into_iter()
-        .map(serde_json::from_value)
-        .collect::<Result<_, _>>()
-        .map_err(|error| CommandError::new(format_args!("a TalosCluster cannot be read: {error}")))?;
+    let clusters: Vec<TalosCluster> =
+        objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(
+            |error| CommandError::new(format_args!("a TalosCluster cannot be read: {error}")),
+        )?;
     let found = Found { clusters, own };
     let data = data(&found)?;
     let screens: Vec<String> =
@@ -177,7 +176,8 @@ fn next(cluster: &TalosCluster) -> Option<&'static str> {
     if handover.status == ConditionStatus::True {
         let healthy = cluster.condition(type_::CNI_HEALTHY);
         let is_healthy = healthy.is_none_or(|one| one.status == ConditionStatus::True);
-        return (!is_healthy).then_some("look at Cilium's agents (kubectl -n kube-system get pods)");
+        return (!is_healthy)
+            .then_some("look at Cilium's agents (kubectl -n kube-system get pods)");
     }
     Some(match handover.reason.as_str() {
         reason::NOT_ADOPTED => "annotate it with ichor.maesh.dev/adopted=true",

@@ -110,7 +110,8 @@ fn log(format: LogFormat, level: Level) {
         Level::Debug => LevelFilter::DEBUG,
         Level::Trace => LevelFilter::TRACE,
     };
-    let targets = Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("controller", level);
+    let targets =
+        Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("controller", level);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let registry = tracing_subscriber::registry().with(targets);
     match format {

@@ -50,7 +50,10 @@ fn ended(ending: Ending, at: &str, attempt: u32) -> Option<Job> {
 }
 
 /// The hand-over's status, reason and message, and the action.
-fn told(cluster: &TalosCluster, facts: &Facts) -> (ConditionStatus, String, String, Option<Action>) {
+fn told(
+    cluster: &TalosCluster,
+    facts: &Facts,
+) -> (ConditionStatus, String, String, Option<Action>) {
     let decision = decide(cluster, facts, now());
     let condition = &decision.status.conditions[0];
     assert_eq!(condition.type_, "CNIHandover");
@@ -181,7 +184,10 @@ fn a_spec_that_says_otherwise_than_what_runs_is_refused_without_a_job() {
     cluster.spec.cni.tunnel = Some(api::Tunnel::Geneve);
     let (_, reason, message, action) = told(&cluster, &facts());
     assert_eq!((reason.as_str(), action), ("Refused", None));
-    assert!(message.starts_with("spec.cni.tunnel is geneve, and the running Cilium's"), "{message}");
+    assert!(
+        message.starts_with("spec.cni.tunnel is geneve, and the running Cilium's"),
+        "{message}"
+    );
     cluster.spec.cni.tunnel = Some(api::Tunnel::Vxlan);
     cluster.spec.cni.kube_proxy = Some(KubeProxy::Enabled);
     let (_, reason, message, action) = told(&cluster, &facts());

@@ -69,7 +69,8 @@ fn a_pod_that_is_gone_failed_and_one_that_is_not_seen_to_end_is_waited_for() {
 
 #[test]
 fn why_a_pod_does_not_start_is_told() {
-    let waiting = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } });
+    let waiting =
+        json!({ "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } });
     let state = read_job(&job(&json!({})), &[pod("Pending", &waiting)]).state;
     let expected = "pod p waits (ImagePullBackOff: no such image)".to_owned();
     assert_eq!(state, JobState::Running { waiting: expected });
@@ -171,7 +172,8 @@ fn the_digest_is_of_what_a_refusal_may_come_of() {
         |objects| objects.operator = None,
         |objects| {
             objects.daemon_sets.push(daemon_set("kube-flannel", "kube-flannel-ds", "flannel:1"));
-            objects.daemon_sets[2]["spec"]["template"]["spec"]["containers"][0]["name"] = "x".into();
+            objects.daemon_sets[2]["spec"]["template"]["spec"]["containers"][0]["name"] =
+                "x".into();
         },
     ];
     for change in other {

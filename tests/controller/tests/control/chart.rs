@@ -92,7 +92,8 @@ fn left(plane: &Plane) -> Vec<Value> {
     ] {
         let mut kubectl = plane.kubectl().unwrap();
         kubectl.args(["get", kinds, "-A", "-o", "json", "-l", selector]);
-        let list: Value = serde_json::from_str(&plane::support::run(&mut kubectl).unwrap()).unwrap();
+        let list: Value =
+            serde_json::from_str(&plane::support::run(&mut kubectl).unwrap()).unwrap();
         objects.extend(list["items"].as_array().unwrap().iter().cloned());
     }
     let ours = |object: &Value| object["metadata"]["name"].as_str().unwrap().contains("ichor");
@@ -100,7 +101,8 @@ fn left(plane: &Plane) -> Vec<Value> {
     for object in &mut objects {
         object.as_object_mut().unwrap().remove("status");
         let metadata = object["metadata"].as_object_mut().unwrap();
-        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"]
+        {
             metadata.remove(field);
         }
     }

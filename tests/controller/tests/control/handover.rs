@@ -60,8 +60,15 @@ impl Site {
         kube_proxy_on(&plane);
         let site = Self { plane, charts };
         site.ichor(&[
-            "release", "install", "ichor", &chart().display().to_string(), "--namespace",
-            "ichor-system", "--create-namespace", "--set", "replicas=0",
+            "release",
+            "install",
+            "ichor",
+            &chart().display().to_string(),
+            "--namespace",
+            "ichor-system",
+            "--create-namespace",
+            "--set",
+            "replicas=0",
         ]);
         Some(site)
     }
@@ -105,7 +112,12 @@ impl Site {
     /// Starts a controller under the chart's ServiceAccount.
     fn controller(&self, identity: &str) -> Running {
         let token = self.kubectl(&[
-            "-n", "ichor-system", "create", "token", "ichor-controller", "--duration=2h",
+            "-n",
+            "ichor-system",
+            "create",
+            "token",
+            "ichor-controller",
+            "--duration=2h",
         ]);
         let kubeconfig = self.plane.folder().join(format!("{identity}.kubeconfig"));
         self.plane.write_kubeconfig(&kubeconfig, &self.plane.url(), token.trim()).unwrap();
@@ -127,7 +139,8 @@ impl Site {
     }
 
     fn cluster(&self) -> Value {
-        serde_json::from_str(&self.kubectl(&["get", "taloscluster", "cluster", "-o", "json"])).unwrap()
+        serde_json::from_str(&self.kubectl(&["get", "taloscluster", "cluster", "-o", "json"]))
+            .unwrap()
     }
 
     /// Waits for the hand-over's reason.
@@ -135,10 +148,15 @@ impl Site {
         let began = Instant::now();
         loop {
             let cluster = self.cluster();
-            let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let conditions =
+                cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let handover = conditions.into_iter().find(|one| one["type"] == "CNIHandover");
             if let Some(found) = handover.as_ref().filter(|one| one["reason"] == reason) {
-                println!("{reason} after {:.1} s: {}", began.elapsed().as_secs_f64(), found["message"]);
+                println!(
+                    "{reason} after {:.1} s: {}",
+                    began.elapsed().as_secs_f64(),
+                    found["message"]
+                );
                 return found.clone();
             }
             assert!(
@@ -151,11 +169,17 @@ impl Site {
         }
     }
 
-    /// UIDs of all Jobs that ever were, by the controller's account.
+    /// Reasons and messages of the controller's Events, in their order.
     fn events(&self) -> Vec<(String, String)> {
         let list = self.kubectl(&[
-            "-n", "default", "get", "events.events.k8s.io", "--sort-by=.metadata.creationTimestamp",
-            "-o", "json", "--field-selector=regarding.kind=TalosCluster",
+            "-n",
+            "default",
+            "get",
+            "events.events.k8s.io",
+            "--sort-by=.metadata.creationTimestamp",
+            "-o",
+            "json",
+            "--field-selector=regarding.kind=TalosCluster",
         ]);
         let list: Value = serde_json::from_str(&list).unwrap();
         let text = |event: &Value, field: &str| event[field].as_str().unwrap().to_owned();
@@ -215,7 +239,10 @@ async fn a2_is_handed_over() {
     assert_eq!(get(one.port, "/readyz"), "ok\n");
     let metrics = get(one.port, "/metrics");
     assert!(metrics.contains("\nichor_handover_jobs_total 1\n"), "{metrics}");
-    assert!(metrics.contains("ichor_handover_outcomes_total{reason=\"HandedOver\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("ichor_handover_outcomes_total{reason=\"HandedOver\"} 1"),
+        "{metrics}"
+    );
     // The second one stands by, and takes over as the first one goes.
     let two = site.controller("two");
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -259,7 +286,13 @@ async fn a1_waits_for_consent_and_is_handed_over() {
     let state = plane::support::prepared_state("controller-a1", "1", options, prepare).await;
     let Some(site) = Site::new(state).await else { return };
     site.kubectl(&[
-        "-n", "kube-system", "patch", "configmap", "cilium-config", "--type=merge", "-p",
+        "-n",
+        "kube-system",
+        "patch",
+        "configmap",
+        "cilium-config",
+        "--type=merge",
+        "-p",
         r#"{"data": {"by-hand": "x"}}"#,
     ]);
     let mut values = values("02");

@@ -61,12 +61,20 @@ async fn every_rule_accepts_and_refuses() {
             "securityContext": { "privileged": true },
         } } })),
         cluster("other", &adopted, &json!({ "preset": "unmanaged" })),
-        cluster("other", &adopted, &json!({
-            "preset": "unmanaged", "unmanaged": { "talosCNI": "none" }, "kubeProxy": "enabled",
-        })),
-        cluster("cluster", &json!({ "ichor.maesh.dev/accepted-plan": digest }), &json!({
-            "preset": "cilium",
-        })),
+        cluster(
+            "other",
+            &adopted,
+            &json!({
+                "preset": "unmanaged", "unmanaged": { "talosCNI": "none" }, "kubeProxy": "enabled",
+            }),
+        ),
+        cluster(
+            "cluster",
+            &json!({ "ichor.maesh.dev/accepted-plan": digest }),
+            &json!({
+                "preset": "cilium",
+            }),
+        ),
     ] {
         assert_eq!(refused(&plane, "create", &object), None, "{object}");
     }
@@ -83,20 +91,32 @@ async fn every_rule_accepts_and_refuses() {
     let mut cases = vec![
         (
             managed(json!({ "preset": "flannel" })),
-            by_definition("cluster", "spec.cni.preset", "\"flannel\": ",
+            by_definition(
+                "cluster",
+                "spec.cni.preset",
+                "\"flannel\": ",
                 "flannel is not offered: ichor operates Cilium, and no other CNI; use unmanaged for \
-                 a cluster whose CNI somebody else operates"),
+                 a cluster whose CNI somebody else operates",
+            ),
         ),
         (
             managed(json!({ "preset": "custom" })),
-            by_definition("cluster", "spec.cni.preset", "\"custom\": ",
+            by_definition(
+                "cluster",
+                "spec.cni.preset",
+                "\"custom\": ",
                 "custom is not offered: ichor operates Cilium, and no other CNI, least of all one \
-                 that it does not know; use unmanaged for a cluster whose CNI somebody else operates"),
+                 that it does not know; use unmanaged for a cluster whose CNI somebody else operates",
+            ),
         ),
         (
             managed(json!({ "preset": "calico" })),
-            by_definition("cluster", "spec.cni.preset", "\"calico\": ",
-                "the preset is cilium or unmanaged"),
+            by_definition(
+                "cluster",
+                "spec.cni.preset",
+                "\"calico\": ",
+                "the preset is cilium or unmanaged",
+            ),
         ),
         (
             managed(json!({ "preset": "cilium", "unmanaged": { "talosCNI": "none" } })),
@@ -104,32 +124,51 @@ async fn every_rule_accepts_and_refuses() {
         ),
         (
             cluster("other", &adopted, &json!({ "preset": "unmanaged", "tunnel": "vxlan" })),
-            by_definition("other", "spec.cni", "",
-                "tunnel is a setting of Cilium, which ichor leaves alone with preset unmanaged"),
+            by_definition(
+                "other",
+                "spec.cni",
+                "",
+                "tunnel is a setting of Cilium, which ichor leaves alone with preset unmanaged",
+            ),
         ),
         (
             cluster("other", &adopted, &json!({ "preset": "unmanaged", "cilium": {} })),
-            by_definition("other", "spec.cni", "",
-                "cilium is a setting of Cilium, which ichor leaves alone with preset unmanaged"),
+            by_definition(
+                "other",
+                "spec.cni",
+                "",
+                "cilium is a setting of Cilium, which ichor leaves alone with preset unmanaged",
+            ),
         ),
         (
             cluster("second", &none, &json!({ "preset": "cilium" })),
-            by_definition("second", "<nil>", "",
+            by_definition(
+                "second",
+                "<nil>",
+                "",
                 "a managed TalosCluster is named cluster: there is one network, so that there is at \
-                 most one"),
+                 most one",
+            ),
         ),
         (
             cluster("other", &none, &json!({ "preset": "unmanaged" })),
-            by_policy("other",
+            by_policy(
+                "other",
                 "preset unmanaged is for a cluster that is adopted with its CNI: it needs the \
-                 annotation ichor.maesh.dev/adopted: \"true\""),
+                 annotation ichor.maesh.dev/adopted: \"true\"",
+            ),
         ),
         (
-            cluster("cluster", &json!({ "ichor.maesh.dev/accepted-plan": "sha256:12" }),
-                &json!({ "preset": "cilium" })),
-            by_policy("cluster",
+            cluster(
+                "cluster",
+                &json!({ "ichor.maesh.dev/accepted-plan": "sha256:12" }),
+                &json!({ "preset": "cilium" }),
+            ),
+            by_policy(
+                "cluster",
                 "ichor.maesh.dev/accepted-plan is the digest of a plan, sha256: and 64 hexadecimal \
-                 digits"),
+                 digits",
+            ),
         ),
     ];
     for key in &cilium::owned::KEYS {
@@ -138,8 +177,10 @@ async fn every_rule_accepts_and_refuses() {
         let name = key.name();
         cases.push((
             managed(json!({ "preset": "cilium", "cilium": { "values": value } })),
-            by_policy("cluster",
-                &format!("spec.cni.cilium.values: {name} is decided by ichor, leave it out")),
+            by_policy(
+                "cluster",
+                &format!("spec.cni.cilium.values: {name} is decided by ichor, leave it out"),
+            ),
         ));
     }
     for (object, expected) in cases {
@@ -171,9 +212,8 @@ async fn what_cannot_be_changed() {
     );
     let set = change(json!({ "preset": "cilium", "tunnel": "vxlan" }));
     assert_eq!(set, invalid("spec.cni", "", tunnel));
-    let kubectl = |arguments: &[&str]| {
-        plane::support::run(plane.kubectl().unwrap().args(arguments)).unwrap()
-    };
+    let kubectl =
+        |arguments: &[&str]| plane::support::run(plane.kubectl().unwrap().args(arguments)).unwrap();
     let columns = kubectl(&["get", "talosclusters"]);
     println!("{columns}");
     assert!(columns.starts_with("NAME      PRESET   CNI   VERSION   HANDOVER   REASON   AGE\n"));

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use controller_tests::{chart, yaml};
 use goyaml::Map;
-use helm_rs::action::rights::Right;
 use helm_rs::action::template::{Options, template};
 use helm_rs::apply::Item;
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
@@ -46,10 +45,6 @@ fn objects(
     Some(manifest_objects(discovery, &rendering.manifest.to_string(), "kube-system"))
 }
 
-fn is_on_all_secrets(right: &Right) -> bool {
-    right.resource == "secrets" && right.namespace.is_empty()
-}
-
 /// The Roles for the defaults and all shared sets of values.
 async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
@@ -63,14 +58,9 @@ async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
     let sets: Vec<Map> =
         [String::new()].into_iter().chain(texts).map(|text| values_of(&text)).collect();
     let mut needs = Needs::default();
-    for (at, values) in sets.iter().enumerate() {
+    for values in &sets {
         let Some(items) = objects(&engine, &discovery, values) else { continue };
-        let mut list = Needs::standing(&cluster, &discovery, &items).await.list;
-        if at > 0 {
-            // What not every Cilium needs to read of all namespaces' Secrets comes with a plan.
-            list.retain(|need| !need.alternatives.iter().flatten().any(is_on_all_secrets));
-        }
-        needs.list.extend(list);
+        needs.list.extend(Needs::standing(&cluster, &discovery, &items).await.list);
     }
     let mut roles = job::rights(&needs);
     let place = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
@@ -109,6 +99,9 @@ async fn the_jobs_standing_roles_are_current() {
         std::fs::write(&file, text).unwrap();
     } else {
         let there = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(there == text, "the Job's Roles are not current: run with ICHOR_BLESS=1 and review");
+        assert!(
+            there == text,
+            "the Job's Roles are not current: run with ICHOR_BLESS=1 and review"
+        );
     }
 }
