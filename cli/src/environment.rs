@@ -15,6 +15,10 @@ use helm_rs::render::time::Zone;
 /// |---|---|
 /// | `ICHOR_CHART_DIR` | Folder with chart archives, looked in before the cache and the network. |
 /// | `XDG_CACHE_HOME`, `HOME` | Where the user's cache is: `$XDG_CACHE_HOME/ichor`, else `$HOME/.cache/ichor`. |
+/// | `HELM_CONFIG_HOME`, `HELM_CACHE_HOME`, `XDG_CONFIG_HOME` | Where Helm's own files are, as in Helm. |
+/// | `HELM_REPOSITORY_CONFIG`, `HELM_REPOSITORY_CACHE`, `HELM_REGISTRY_CONFIG` | Single files of them. |
+/// | `GNUPGHOME` | Where the keys are that charts are checked with. |
+/// | `SOURCE_DATE_EPOCH` | When the files of a packed chart are said to be of. |
 /// | `HELM_NAMESPACE` | Namespace when `--namespace` is not given. |
 /// | `HELM_DEBUG` | `true` is `--debug`. |
 /// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
@@ -109,6 +113,17 @@ impl Environment {
             .map(PathBuf::from)
             .or_else(|| Some(PathBuf::from(self.variable("HOME")?).join(".cache")));
         base.map(|base| base.join("ichor"))
+    }
+
+    /// One of Helm's folders (`pkg/helmpath/lazypath.go`): Helm's variable, the desktop's, or a
+    /// folder below the home.
+    pub(crate) fn helm_folder(&self, own: &str, desktop: &str, below_home: &str) -> PathBuf {
+        if let Some(own) = self.variable(own) {
+            return PathBuf::from(own);
+        }
+        let home = || PathBuf::from(self.variable("HOME").cloned().unwrap_or_default());
+        let base = self.variable(desktop).map(PathBuf::from);
+        base.unwrap_or_else(|| home().join(below_home)).join("helm")
     }
 
     /// The time of day.

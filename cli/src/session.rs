@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helm_rs::action::Session;
-use helm_rs::apply::{Cancel, FIELD_MANAGER, Observer, Waiting};
+use helm_rs::apply::{Cancel, FIELD_MANAGER, Method, Observer, Waiting};
 use helm_rs::cluster::{Clock, Cluster, block_on};
 use helm_rs::release::storage::{ObjectDriver, ObjectKind};
 use helm_rs::render::Engine;
@@ -240,6 +240,7 @@ impl Host {
             observer: &teller,
             cancel: &self.cancel,
             engine,
+            method: Method::default(),
         };
         let result = action(&session).await;
         let mut heard = teller.heard.into_inner().unwrap_or_else(PoisonError::into_inner);

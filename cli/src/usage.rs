@@ -168,7 +168,21 @@ fn invalid_value(error: &clap::Error, argument: &str, value: &str, arguments: &[
             Some(_) => format!("strconv.ParseInt: parsing {quoted}: invalid syntax"),
         },
     };
+    if flag.is_empty() {
+        // clap has only the name of an argument that is no flag, and lists what it may be.
+        return format!("invalid argument {quoted} for {argument}{}", one_of(error));
+    }
     format!("invalid argument {quoted} for \"{flag}\" flag: {cause}")
+}
+
+/// The values that an argument may have, where they are a list.
+fn one_of(error: &clap::Error) -> String {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) if !values.is_empty() => {
+            format!(": it may be {}", values.join(", "))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Whether the flag takes one of Helm's forms of a result.

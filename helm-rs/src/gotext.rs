@@ -149,7 +149,7 @@ pub fn io_text(error: &io::Error) -> String {
 }
 
 /// The zero `time.Time`.
-pub(crate) const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+pub const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// Checks a `time.Time` in JSON and brings it into the form in which Go prints it back
 /// (`time.RFC3339Nano`: no zeros at the end of the fraction).

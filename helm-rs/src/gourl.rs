@@ -28,7 +28,7 @@ impl Part {
 /// Why a URL is refused; the `Display` text is Go's.
 #[derive(Debug, thiserror::Error)]
 #[error("parse {url}: {problem}")]
-pub(crate) struct UrlError {
+pub struct UrlError {
     url: String,
     problem: Problem,
 }
@@ -59,14 +59,30 @@ enum Problem {
 
 /// User name and password.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct User {
+pub struct User {
     name: Vec<u8>,
     password: Option<Vec<u8>>,
 }
 
 impl User {
+    /// The name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The password, if there is one.
+    pub fn password(&self) -> Option<&[u8]> {
+        self.password.as_deref()
+    }
+
+    /// The same user with another text for a password, as Go's `Redacted`.
+    #[must_use]
+    pub fn without_password(self, stand_in: &str) -> Self {
+        Self { password: self.password.map(|_| stand_in.into()), ..self }
+    }
+
     /// Go's `Userinfo.String`.
-    pub(crate) fn to_text(&self) -> Vec<u8> {
+    pub fn to_text(&self) -> Vec<u8> {
         let mut out = escape(&self.name, Part::User);
         if let Some(password) = &self.password {
             out.push(b':');
@@ -78,14 +94,23 @@ impl User {
 
 /// A URL in its parts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Url {
-    pub(crate) scheme: Vec<u8>,
-    pub(crate) opaque: Vec<u8>,
-    pub(crate) user: Option<User>,
-    pub(crate) host: Vec<u8>,
-    pub(crate) path: Vec<u8>,
-    pub(crate) query: Vec<u8>,
-    pub(crate) fragment: Vec<u8>,
+pub struct Url {
+    /// In small letters; empty for a relative reference.
+    pub scheme: Vec<u8>,
+    /// What follows the scheme where it is no slash.
+    pub opaque: Vec<u8>,
+    /// What stands before the `@`.
+    pub user: Option<User>,
+    /// With its port.
+    pub host: Vec<u8>,
+    /// Without escapes.
+    pub path: Vec<u8>,
+    /// The path as it was written, where that is not how Go would escape it.
+    pub raw_path: Vec<u8>,
+    /// What follows the question mark.
+    pub query: Vec<u8>,
+    /// What follows the hash, without escapes.
+    pub fragment: Vec<u8>,
 }
 
 fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
@@ -97,7 +122,10 @@ fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
 
 impl Url {
     /// Go's `url.Parse`.
-    pub(crate) fn parse(raw: &[u8]) -> Result<Self, UrlError> {
+    ///
+    /// # Errors
+    /// [`UrlError`], with Go's text.
+    pub fn parse(raw: &[u8]) -> Result<Self, UrlError> {
         let (before, fragment) = cut(raw, b'#');
         let mut url = Self::parse_start(before)
             .map_err(|problem| UrlError { url: quote(before), problem })?;
@@ -110,7 +138,7 @@ impl Url {
 
     /// Whether `url.ParseRequestURI` takes the text and finds a scheme in it: no relative
     /// reference, and a fragment is nothing special.
-    pub(crate) fn is_request(raw: &[u8]) -> bool {
+    pub fn is_request(raw: &[u8]) -> bool {
         Self::parse_start(raw).is_ok_and(|url| !url.scheme.is_empty())
     }
 
@@ -144,11 +172,68 @@ impl Url {
             (url.user, url.host) = parse_authority(&url.scheme, authority)?;
         }
         url.path = unescape(rest, Part::Path)?;
+        if escape(&url.path, Part::Path) != rest {
+            url.raw_path = rest.to_vec();
+        }
         Ok(url)
     }
 
+    /// Whether it has a scheme (`IsAbs`).
+    pub const fn is_absolute(&self) -> bool {
+        !self.scheme.is_empty()
+    }
+
+    /// The path as it is sent (`EscapedPath`).
+    pub fn escaped_path(&self) -> Vec<u8> {
+        let is_raw = !self.raw_path.is_empty()
+            && self
+                .raw_path
+                .iter()
+                .all(|b| b"!$&'()*+,;=:@[]%-_.~/".contains(b) || b.is_ascii_alphanumeric())
+            && unescape(&self.raw_path, Part::Path).is_ok_and(|path| path == self.path);
+        match self.path.as_slice() {
+            _ if is_raw => self.raw_path.clone(),
+            b"*" => self.path.clone(),
+            path => escape(path, Part::Path),
+        }
+    }
+
+    /// Where a reference leads from here (`ResolveReference`).
+    #[must_use]
+    pub fn resolve(&self, reference: &Self) -> Self {
+        let mut url = reference.clone();
+        if reference.scheme.is_empty() {
+            url.scheme.clone_from(&self.scheme);
+        }
+        if reference.is_absolute() || !reference.host.is_empty() || reference.user.is_some() {
+            url.set_escaped_path(&resolve_path(&reference.escaped_path(), b""));
+            return url;
+        }
+        if !reference.opaque.is_empty() {
+            (url.user, url.host, url.path) = (None, Vec::new(), Vec::new());
+            return url;
+        }
+        if reference.path.is_empty() && reference.query.is_empty() {
+            url.query.clone_from(&self.query);
+            if reference.fragment.is_empty() {
+                url.fragment.clone_from(&self.fragment);
+            }
+        }
+        url.host.clone_from(&self.host);
+        url.user.clone_from(&self.user);
+        url.set_escaped_path(&resolve_path(&self.escaped_path(), &reference.escaped_path()));
+        url
+    }
+
+    /// Go's `setPath`; what cannot be unescaped was no escaped path and stays as it is.
+    fn set_escaped_path(&mut self, escaped: &[u8]) {
+        self.path = unescape(escaped, Part::Path).unwrap_or_else(|_| escaped.to_vec());
+        self.raw_path =
+            if escape(&self.path, Part::Path) == escaped { Vec::new() } else { escaped.to_vec() };
+    }
+
     /// Go's `Hostname`: without port and brackets.
-    pub(crate) fn hostname(&self) -> &[u8] {
+    pub fn hostname(&self) -> &[u8] {
         let host = self.host.as_slice();
         let colon = host.iter().rposition(|&b| b == b':');
         let host = match colon.and_then(|colon| host.split_at_checked(colon)) {
@@ -159,7 +244,7 @@ impl Url {
     }
 
     /// Go's `String` for a URL that was put together from parts.
-    pub(crate) fn to_text(&self) -> Vec<u8> {
+    pub fn to_text(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.scheme.is_empty() {
             out.extend_from_slice(&self.scheme);
@@ -177,8 +262,7 @@ impl Url {
                 out.push(b'@');
             }
             out.extend_from_slice(&escape(&self.host, Part::Host));
-            let path =
-                if self.path == b"*" { self.path.clone() } else { escape(&self.path, Part::Path) };
+            let path = self.escaped_path();
             if !path.is_empty() && !path.starts_with(b"/") && !self.host.is_empty() {
                 out.push(b'/');
             }
@@ -199,6 +283,35 @@ impl Url {
         }
         out
     }
+}
+
+/// Go's `resolvePath`: takes dots out of a path that is written from `base`.
+fn resolve_path(base: &[u8], reference: &[u8]) -> Vec<u8> {
+    let folder = base.iter().rposition(|&b| b == b'/').and_then(|slash| base.get(..=slash));
+    let full = match reference.first() {
+        None => base.to_vec(),
+        Some(b'/') => reference.to_vec(),
+        Some(_) => [folder.unwrap_or_default(), reference].concat(),
+    };
+    if full.is_empty() {
+        return full;
+    }
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let mut ends_in_folder = false;
+    for part in full.split(|&b| b == b'/') {
+        ends_in_folder = matches!(part, b"." | b"..");
+        match part {
+            b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let mut out = parts.join(&b'/');
+    if ends_in_folder {
+        out.push(b'/');
+    }
+    let start = out.iter().position(|&b| b != b'/').unwrap_or(out.len());
+    [b"/", out.get(start.min(1)..).unwrap_or_default()].concat()
 }
 
 fn split_scheme(raw: &[u8]) -> Result<(&[u8], &[u8]), Problem> {

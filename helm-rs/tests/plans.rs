@@ -14,11 +14,12 @@ use helm_rs::action::install::{InstallOptions, install};
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, plan};
 use helm_rs::action::rights::{Right, manifest};
 use helm_rs::action::upgrade::UpgradeOptions;
-use helm_rs::action::{ReleaseOptions, Session};
-use helm_rs::apply::{Cancel, Silent};
+use helm_rs::action::{MethodOptions, ReleaseOptions, Session};
+use helm_rs::apply::{Cancel, Method, Silent};
 use helm_rs::chart::{BufferedFile, Chart, Limits, load_files};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::{Cluster, ManualClock, block_on};
+use helm_rs::release::ApplyMethod;
 use helm_rs::release::storage::{ObjectDriver, ObjectKind};
 use helm_rs::render::host::{Clock, Randomness, Reading};
 use helm_rs::render::time::Zone;
@@ -53,6 +54,7 @@ impl Bed {
             observer: &Silent,
             cancel: &cancel,
             engine: &engine,
+            method: Method::default(),
         };
         let clock = Clock::Fixed(Reading::at(0, 0));
         let mut host = Host::new(Randomness::Seed(1), clock, Zone::utc());
@@ -105,6 +107,26 @@ fn chart(template: &str) -> Chart {
 }
 
 const PLAIN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: y}\n";
+
+#[test]
+fn server_side_apply_needs_a_server() {
+    let bed = Bed::new();
+    let apply = || {
+        let apply_method = Some(ApplyMethod::ServerSide);
+        let method = MethodOptions { apply_method, ..MethodOptions::default() };
+        ReleaseOptions { method, ..release("there") }
+    };
+    let fault = "not simulated: server-side apply of configmaps there/a";
+    let made = bed.plan("there", PLAIN, &installation(apply()));
+    assert_eq!(made.objects[0].fault, fault, "a creation");
+    let patch = |right: &Right| right.verb == "patch" && right.name == "a";
+    assert!(made.rights.iter().any(patch), "{:?}", made.rights);
+    bed.install(PLAIN);
+    let upgrade = UpgradeOptions { release: apply(), ..UpgradeOptions::default() };
+    let made = bed.plan("there", PLAIN, &PlanOptions::Upgrade(upgrade));
+    let wanted = format!("cannot apply \"a\" with kind ConfigMap: {fault}");
+    assert_eq!(made.objects[0].fault, wanted, "a change");
+}
 
 #[test]
 fn hooks_of_the_action_are_told_with_what_they_need() {

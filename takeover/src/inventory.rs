@@ -26,6 +26,7 @@ use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage, StorageError}
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::place::CILIUM;
 use crate::plan::{ObjectAbout, PreparedObject};
 use crate::rendered::manifest_objects;
 use crate::run::{LeftOverError, OwnError, left_over, own};
@@ -275,7 +276,7 @@ async fn taken_over(
         )));
     }
     let driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
-    let Some(newest) = own::newest(&Storage::new(&driver)).await? else {
+    let Some(newest) = own::newest(&CILIUM, &Storage::new(&driver)).await? else {
         return Err(not_complete(format!("{RECORD_NAMESPACE} holds no record of ichor")));
     };
     let status = newest.status;

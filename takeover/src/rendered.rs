@@ -173,8 +173,8 @@ pub enum RenderedError {
 /// # Errors
 /// [`RenderedError`]
 pub fn render(source: &Source<'_>, values: &Map) -> Result<Rendered, RenderedError> {
-    let (chart, rendering, warnings) = once(source, values, 0)?;
-    let (_, again, _) = once(source, values, 1)?;
+    let (chart, rendering, warnings) = once(source, values, 0, false)?;
+    let (_, again, _) = once(source, values, 1, false)?;
     let objects = objects(source, &rendering)?;
     let mut others: BTreeMap<String, Value> = objects_by_key(objects_of(source, &again)?);
     let objects = objects
@@ -245,8 +245,23 @@ fn with_kept(document: &[u8], kept: &BTreeMap<String, Vec<(Path, Value)>>) -> Op
 /// # Errors
 /// [`RenderedError`]
 pub fn plain_objects(source: &Source<'_>, values: &Map) -> Result<Vec<Value>, RenderedError> {
-    let (_, rendering, _) = once(source, values, 0)?;
+    let (_, rendering, _) = once(source, values, 0, false)?;
     Ok(objects_of(source, &rendering)?.into_iter().map(|(item, _)| item.value).collect())
+}
+
+/// Renders the chart once and returns the release's objects, hooks left out, as an installation or
+/// an upgrade renders them.
+///
+/// # Errors
+/// [`RenderedError`]
+pub(crate) fn release_items(
+    source: &Source<'_>,
+    values: &Map,
+    is_upgrade: bool,
+) -> Result<Vec<Item>, RenderedError> {
+    let (_, rendering, _) = once(source, values, 0, is_upgrade)?;
+    let objects = objects(source, &rendering)?.into_iter();
+    Ok(objects.filter(|(_, is_hook)| !is_hook).map(|(item, _)| item).collect())
 }
 
 /// The objects of a manifest that are served, ready to be compared; others are left out.
@@ -290,6 +305,7 @@ fn once(
     source: &Source<'_>,
     values: &Map,
     round: u8,
+    is_upgrade: bool,
 ) -> Result<(Chart, Rendering, Vec<Warning>), RenderedError> {
     let mut entropy = source.entropy;
     if let Some(first) = entropy.first_mut() {
@@ -313,6 +329,7 @@ fn once(
         release_name: source.release.name.to_owned(),
         namespace: source.release.namespace.to_owned(),
         capabilities: capabilities(source.server, source.discovery),
+        is_upgrade,
         ..Options::default()
     };
     let mut warnings = Vec::new();

@@ -94,6 +94,11 @@ pub(crate) fn config_maps() -> Arc<Resource> {
     builtin("v1", "ConfigMap", "configmaps", true)
 }
 
+/// The resource of objects that hold records, by their kind.
+pub(crate) fn resource_of(kind: &str) -> Arc<Resource> {
+    if kind == "Secret" { secrets() } else { config_maps() }
+}
+
 /// Reads an object that may be missing.
 pub(crate) async fn read(
     cluster: &dyn Cluster,

@@ -62,7 +62,9 @@ fn upgrade() -> Plan {
     let template = "spec.template.spec.containers[name=cilium-agent]";
     let agent = about("DaemonSet", "kube-system", "cilium");
     Plan {
+        release: None,
         schema_version: SCHEMA_VERSION.to_owned(),
+        release: None,
         digest: format!("sha256:{}", "0123456789abcdef".repeat(4)),
         outcome: Outcome::Upgrade,
         found: Found {

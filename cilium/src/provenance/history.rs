@@ -131,7 +131,7 @@ fn stored(kind: &str, object: &Value) -> Result<Vec<u8>, String> {
 
 /// The histories among some objects, by namespace and release. Objects that are no records by
 /// their name are passed over.
-pub(super) fn group(secrets: &[Value], config_maps: &[Value]) -> Vec<History> {
+pub fn group(secrets: &[Value], config_maps: &[Value]) -> Vec<History> {
     let mut groups: BTreeMap<(String, String), Vec<Revision>> = BTreeMap::new();
     // ConfigMaps first: the sort is stable, and the Secret of a revision is to come last.
     let objects = config_maps

@@ -14,7 +14,7 @@ use helm_rs::release::{Record, Status};
 use serde_json::Value;
 
 pub use cli::{CliError, CliValues, SECRET as CLI_SECRET};
-pub use history::{History, Revision};
+pub use history::{History, Revision, group as histories};
 pub use marks::{Claim, Installer, Manager};
 
 use crate::inline_manifest;
@@ -343,7 +343,11 @@ pub fn counting(history: &History, now: i64) -> Result<(&Revision, Counts), Prov
 }
 
 impl ForeignRelease {
-    fn new(history: &History, now: i64) -> Result<Self, ProvenanceError> {
+    /// A release's record that counts, with what it says.
+    ///
+    /// # Errors
+    /// [`counting`]'s.
+    pub fn new(history: &History, now: i64) -> Result<Self, ProvenanceError> {
         let (counts, reason) = counting(history, now)?;
         let broken = |reason| ProvenanceError::Broken { object: counts.object.clone(), reason };
         let record = counts.record().map_err(broken)?;

@@ -12,6 +12,7 @@ mod completions;
 mod controller;
 pub(crate) mod etcd;
 mod man;
+mod registry;
 mod release;
 mod snapshot;
 
@@ -73,12 +74,15 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Work with charts, offline
+    /// Work with charts: render, check, pack, sign, fetch and push them
     #[command(subcommand, arg_required_else_help = true)]
     Chart(Box<chart::Command>),
     /// Read and audit releases, out of dumps or a cluster; install, upgrade, test and uninstall them
     #[command(subcommand, arg_required_else_help = true)]
     Release(Box<release::Command>),
+    /// Log in to registries that charts are kept in, as `helm registry`
+    #[command(subcommand, arg_required_else_help = true)]
+    Registry(registry::Command),
     /// Look into an etcd snapshot: what a cluster had, without the cluster
     #[command(subcommand, arg_required_else_help = true)]
     Etcd(etcd::Command),
@@ -183,6 +187,7 @@ fn dispatch(
     match parsed.command {
         Command::Chart(command) => chart::run(*command, &mut context),
         Command::Release(command) => release::run(*command, &mut context),
+        Command::Registry(command) => registry::run(&command, &mut context),
         Command::Etcd(command) => etcd::run(command, &mut context),
         Command::Snapshot(command) => snapshot::run(command, &mut context),
         #[cfg(feature = "offline")]

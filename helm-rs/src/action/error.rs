@@ -235,6 +235,12 @@ pub enum ActionError {
         /// Why the record could not be written.
         record: Box<StorageError>,
     },
+    /// Objects are either replaced or applied.
+    #[error("objects cannot be replaced under server-side apply")]
+    ForcedApply,
+    /// Only server-side apply knows of fields' owners.
+    #[error("conflicts can be forced under server-side apply only")]
+    ForceConflicts,
     /// `--hide-secret` without a dry run.
     #[error("Hiding Kubernetes secrets requires a dry-run mode")]
     HideSecret,
@@ -288,6 +294,21 @@ impl ActionError {
     pub(super) fn still_pending(error: Self, status: &Status, record: StorageError) -> Self {
         let (error, record) = (Box::new(error), Box::new(record));
         Self::StillPending { error, status: status.to_string(), record }
+    }
+
+    /// Whether fields of other managers kept objects from being applied.
+    pub fn has_field_conflicts(&self) -> bool {
+        match self {
+            Self::StillPending { error, .. } | Self::NotUndone { error, .. } => {
+                error.has_field_conflicts()
+            }
+            Self::Undone { source, .. } => source.has_field_conflicts(),
+            Self::Update(error) => error
+                .errors
+                .iter()
+                .any(|error| matches!(error, crate::apply::ObjectError::Fields { .. })),
+            _ => false,
+        }
     }
 
     /// Whether the end was asked for.

@@ -108,11 +108,7 @@ pub(super) async fn fail_upgrade(
             };
         }
     };
-    let successful = heads
-        .iter()
-        .rev()
-        .find(|head| head.has_status(&Status::Superseded) || head.has_status(&Status::Deployed));
-    let Some(revision) = successful.and_then(Head::revision) else {
+    let Some(revision) = last_successful(&heads) else {
         return ActionError::NeverSuccessful(Box::new(error));
     };
     let undo = RollbackOptions {
@@ -123,7 +119,7 @@ pub(super) async fn fail_upgrade(
         wait_for_jobs: options.wait_for_jobs,
         no_hooks: options.no_hooks,
         recreate_pods: options.recreate_pods,
-        force: options.force,
+        method: options.method.undoing(),
         timeout: options.timeout,
         helm_compat: options.helm_compat,
         ..RollbackOptions::default()
@@ -139,6 +135,13 @@ pub(super) async fn fail_upgrade(
             source: Box::new(source),
         },
     }
+}
+
+/// The newest revision that ever was deployed, to which a failed upgrade is rolled back.
+pub(super) fn last_successful(heads: &[Head]) -> Option<i64> {
+    let was_deployed =
+        |head: &&Head| head.has_status(&Status::Superseded) || head.has_status(&Status::Deployed);
+    heads.iter().rev().find(was_deployed).and_then(Head::revision)
 }
 
 /// Deletes what a failed action created. An object whose creation failed may be somebody else's,

@@ -2,7 +2,7 @@
 
 use super::rights::{self, Right};
 use super::session::ReleaseOptions;
-use crate::apply::{Item, build};
+use crate::apply::{BuildError, Item, Method, build};
 use crate::cluster::Discovery;
 use crate::error_chain;
 use crate::manifest::{Hook, HookEvent};
@@ -24,6 +24,7 @@ impl PlannedHooks {
         discovery: &Discovery,
         hooks: &[Hook],
         events: &[HookEvent],
+        method: Method,
         options: &ReleaseOptions,
     ) -> Self {
         let mut planned = Self::default();
@@ -35,11 +36,9 @@ impl PlannedHooks {
                 continue;
             };
             let title = format!("{} {} ({})", hook.kind, hook.name, event.as_str());
-            match build(discovery, &hook.manifest, &options.namespace, true) {
-                Ok(items) => {
-                    let rights = items.iter().flat_map(|item| needed(item, hook));
-                    planned.rights.extend(rights);
-                }
+            let logs = !hook.output_log_policies.is_empty();
+            match needs(discovery, &hook.manifest, &hook.kind, logs, method, options) {
+                Ok(rights) => planned.rights.extend(rights),
                 Err(error) => planned.faults.push(format!("{title}: {}", error_chain(&error))),
             }
             planned.titles.push(title);
@@ -48,19 +47,32 @@ impl PlannedHooks {
     }
 }
 
+/// What a hook needs, whose log may be asked for.
+pub(super) fn needs(
+    discovery: &Discovery,
+    manifest: &[u8],
+    kind: &str,
+    logs: bool,
+    method: Method,
+    options: &ReleaseOptions,
+) -> Result<Vec<Right>, BuildError> {
+    let items = build(discovery, manifest, &options.namespace, true)?;
+    Ok(items.iter().flat_map(|item| needed(item, kind, logs, method)).collect())
+}
+
 /// What one object of a hook needs.
-fn needed(item: &Item, hook: &Hook) -> Vec<Right> {
-    let mut needed = vec![Right::create(item)];
+fn needed(item: &Item, kind: &str, logs: bool, method: Method) -> Vec<Right> {
+    let mut needed = rights::creation(method, item);
     needed.extend(rights::escalation(item, true));
     // By its policies; without any, an older one is deleted first. Whether it is gone is looked at.
-    if hook.kind != "CustomResourceDefinition" {
+    if kind != "CustomResourceDefinition" {
         needed.push(Right::on_object("get", item));
         needed.push(Right::on_object("delete", item));
     }
     if matches!(item.kind().kind.as_str(), "Job" | "Pod") {
         needed.push(Right::on_object("list", item));
         needed.push(Right::on_object("watch", item));
-        if !hook.output_log_policies.is_empty() {
+        if logs {
             let namespace = &item.target.namespace;
             needed.push(Right::any("list", "", "pods", namespace));
             needed.push(Right::any("get", "", "pods/log", namespace));

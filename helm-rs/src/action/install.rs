@@ -9,7 +9,7 @@ use super::failure::fail_installation;
 use super::hooks::Hooks;
 use super::prepare::{self, Draft};
 use super::session::{DryRun, ReleaseOptions, Session};
-use crate::apply::{CustomMerge, Item, Live, WaitOptions, Writer, build, wait};
+use crate::apply::{CustomMerge, Item, Live, Method, WaitOptions, WriteErrors, build, wait};
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind};
 use crate::manifest::HookEvent;
@@ -54,6 +54,8 @@ pub async fn install(
     if release.hide_secret && release.dry_run == DryRun::No {
         return Err(ActionError::HideSecret);
     }
+    let (method, apply_method) = release.method.resolve(None)?;
+    let session = &session.writing(method);
     let last = available(session, options).await?;
     values::process_dependencies(&mut chart, values, Nulls::Keep, warnings)?;
 
@@ -96,6 +98,7 @@ pub async fn install(
         rendering: &rendering,
         first_deployed: &now,
         last_deployed: &now,
+        apply_method,
     };
     let is_dry_run = release.dry_run != DryRun::No;
     let description = if is_dry_run { "Dry run complete" } else { "Initial install underway" };
@@ -210,8 +213,7 @@ async fn write(
     } else {
         let custom =
             if options.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay };
-        let writer = Writer { force: options.force, ..session.writer() };
-        writer.update(&adopted, items, live, custom).await?;
+        session.writer().update(&adopted, items, live, custom).await?;
     }
     session.wait(items, options).await?;
     if let Some(hooks) = &hooks {
@@ -254,7 +256,7 @@ async fn create_namespace(
 }
 
 /// Whether what stands first among failures is an object that is already there.
-fn exists(errors: &crate::apply::WriteErrors) -> bool {
+fn exists(errors: &WriteErrors) -> bool {
     errors.errors.first().is_some_and(|error| error.kind() == ErrorKind::AlreadyExists)
 }
 
@@ -272,7 +274,7 @@ pub(super) async fn install_crds(
             |source| ActionError::Crd { name: crd.file.name.clone(), source: Box::new(source) };
         let items = build(&discovery, &crd.file.data, &options.namespace, false)
             .map_err(|error| fail(CrdError::Build(error)))?;
-        match session.writer().create(&items).await {
+        match create_crds(session, &items).await {
             Ok(()) => created.extend(items),
             Err(errors) if exists(&errors) => {
                 let name = items.first().map(|item| item.target.name.clone()).unwrap_or_default();
@@ -289,6 +291,21 @@ pub(super) async fn install_crds(
         .await?;
     session.log("Clearing discovery cache");
     Ok(true)
+}
+
+/// Creates definitions. An apply would change those that are there, so it is looked first.
+async fn create_crds(session: &Session<'_>, items: &[Item]) -> Result<(), WriteErrors> {
+    let writer = session.writer();
+    if matches!(session.method, Method::Apply { .. })
+        && writer
+            .read(&items.iter().collect::<Vec<_>>())
+            .await
+            .iter()
+            .any(|live| matches!(live, Ok(Some(_))))
+    {
+        return session.writing(Method::Patch).writer().create(items).await;
+    }
+    writer.create(items).await
 }
 
 /// Labels with the user's on top, those set to `null` left out (`mergeCustomLabels`).

@@ -9,12 +9,13 @@ use serde_json::Value;
 use super::error::ActionError;
 use super::hook_rights::PlannedHooks;
 use super::install::InstallOptions;
-use super::planned::{change, create, delete, object};
+use super::planned::{create, delete, object, update};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
+use super::undo::Undo;
 use super::upgrade::{self, UpgradeOptions};
-use crate::apply::{Created, CustomMerge, Item, Live, build, patch_for};
+use crate::apply::{Created, CustomMerge, Item, Live, Method, build};
 use crate::capabilities::KubeVersion;
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind, Resource};
@@ -88,7 +89,9 @@ struct Draft {
     target: Vec<Item>,
     crds: Vec<Item>,
     hooks: PlannedHooks,
+    undo: Undo,
     custom: CustomMerge,
+    method: Method,
     /// The release's namespace, where the action was told to create it.
     namespace_object: Option<Item>,
     /// Records that would be written or deleted.
@@ -124,7 +127,7 @@ pub async fn plan(
         ),
     };
     match draft {
-        Ok(draft) => finish(session, draft, release).await,
+        Ok(draft) => finish(&session.writing(draft.method), draft, release).await,
         Err(ActionError::Storage(error))
             if error.cluster().is_some_and(|error| error.kind() == ErrorKind::Forbidden) =>
         {
@@ -167,6 +170,7 @@ async fn install_draft(
     host: &mut Host,
     warnings: &mut Vec<Warning>,
 ) -> Result<Draft, ActionError> {
+    let (method, _) = options.release.method.resolve(None)?;
     let last = super::install::available(session, options).await?;
     values::process_dependencies(chart, values, Nulls::Keep, warnings)?;
     let served = session.discover(false).await?;
@@ -205,6 +209,9 @@ async fn install_draft(
         }
     };
     let events = [HookEvent::PreInstall, HookEvent::PostInstall];
+    let undo =
+        Undo::of_installation(session, &discovery, &rendering.hooks, method, revision, &release)
+            .await?;
     Ok(Draft {
         action: "install",
         namespace: release.namespace.clone(),
@@ -212,7 +219,9 @@ async fn install_draft(
         current: Vec::new(),
         target,
         crds,
-        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
+        method,
+        undo,
         custom: if release.take_ownership { CustomMerge::ThreeWay } else { CustomMerge::TwoWay },
         namespace_object: if options.create_namespace {
             super::install::namespace_object(&discovery, &release)?
@@ -236,6 +245,7 @@ async fn upgrade_draft(
 ) -> Result<Draft, ActionError> {
     let release = dry(&options.release);
     let prepared = upgrade::prepare(session, chart, values, options, warnings).await?;
+    let (method, _) = options.release.method.resolve(prepared.apply_method)?;
     values::process_dependencies(chart, &prepared.values, Nulls::Keep, warnings)?;
     let discovery = session.discover(false).await?;
     let rendering = prepare::render(
@@ -263,6 +273,9 @@ async fn upgrade_draft(
     prepare::own(&mut target, &release.name, &prepared.namespace);
     let before = prepared.current.record.revision()?;
     let events = [HookEvent::PreUpgrade, HookEvent::PostUpgrade];
+    let undo =
+        Undo::of_upgrade(session, &discovery, &prepared.current, prepared.revision, &release)
+            .await?;
     Ok(Draft {
         action: "upgrade",
         namespace: prepared.namespace.clone(),
@@ -270,7 +283,9 @@ async fn upgrade_draft(
         current,
         target,
         crds: Vec::new(),
-        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, &options.release),
+        hooks: PlannedHooks::of(&discovery, &rendering.hooks, &events, method, &options.release),
+        method,
+        undo,
         custom: CustomMerge::TwoWay,
         namespace_object: None,
         updated_records: vec![before, prepared.revision],
@@ -371,12 +386,12 @@ async fn finish(
     if let Some(item) = &draft.namespace_object {
         // The action looks first, and creates it unless it sees it.
         plan.creates_namespace = is_created(session, item).await?;
-        rights.push(if plan.creates_namespace {
+        if plan.creates_namespace {
             plan.new_namespaces.insert(item.target.name.clone());
-            Right::create(item)
+            rights.extend(rights::creation(session.method, item));
         } else {
-            Right::on_object("get", item)
-        });
+            rights.push(Right::on_object("get", item));
+        }
     }
     if is_blind {
         (plan.missing, plan.rights) = (missing, rights);
@@ -422,7 +437,7 @@ async fn finish(
         created.kind(group, kind);
     }
     for item in &draft.crds {
-        rights.push(Right::create(item));
+        rights.extend(rights::creation(session.method, item));
         plan.objects.push(create(session, item, &created).await);
     }
     if let Some(item) = draft.namespace_object.as_ref().filter(|_| plan.creates_namespace) {
@@ -443,21 +458,19 @@ async fn finish(
                 let original = draft.current.iter().find(|old| old.matches(item));
                 // What is adopted is its own original.
                 let original = original.map_or(&item.value, |old| &old.value);
-                match patch_for(original, &item.value, live, draft.custom) {
-                    Err(error) => PlannedObject {
-                        fault: format!("failed to create patch: {error}"),
-                        ..object(item, ObjectChange::Change)
-                    },
-                    Ok(None) => object(item, ObjectChange::None),
-                    Ok(Some(patch)) => {
-                        rights.push(Right::on_object("patch", item));
-                        rights.extend(rights::escalation(item, false));
-                        change(session, item, live, &patch).await
-                    }
+                let update = update(session, item, original, live, draft.custom).await;
+                if session.method == Method::Replace {
+                    rights.push(Right::on_object("update", item));
+                } else if update.is_sent {
+                    rights.push(Right::on_object("patch", item));
                 }
+                if update.is_patched || session.method == Method::Replace {
+                    rights.extend(rights::escalation(item, false));
+                }
+                update.planned
             }
             Live::Absent | Live::Unknown => {
-                rights.push(Right::create(item));
+                rights.extend(rights::creation(session.method, item));
                 rights.extend(rights::escalation(item, true));
                 create(session, item, &created).await
             }
@@ -474,6 +487,11 @@ async fn finish(
     }
     rights.extend(rights::waiting(&draft.target, release));
     rights.extend(draft.hooks.rights.iter().cloned());
+    let is_created = |item: &Item| {
+        let at = draft.target.iter().position(|other| other.matches(item));
+        at.and_then(|at| live.get(at)).is_none_or(|live| !matches!(live, Live::Present(_)))
+    };
+    rights.extend(draft.undo.rights(&draft.target, release, is_created));
     rights::sort(&mut rights);
     plan.missing = rights::missing(session, &rights).await.map_err(ActionError::Discovery)?;
     plan.rights = rights;
@@ -490,10 +508,13 @@ fn record_rights(session: &Session<'_>, draft: &Draft, release: &ReleaseOptions)
         Right::any("list", "", plural, namespace),
         Right::any("create", "", plural, namespace),
     ];
-    for revision in &draft.updated_records {
+    for revision in draft.updated_records.iter().chain(&draft.undo.updated_records) {
         rights.push(Right::named("update", "", plural, namespace, &key(revision)));
     }
-    for revision in &draft.pruned_records {
+    if let Some(revision) = &draft.undo.read_record {
+        rights.push(Right::named("get", "", plural, namespace, &key(revision)));
+    }
+    for revision in draft.pruned_records.iter().chain(&draft.undo.deleted_records) {
         rights.push(Right::named("delete", "", plural, namespace, &key(revision)));
     }
     rights

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::apply::{Created, Item, is_kept};
+use crate::apply::{Created, CustomMerge, Item, Method, is_kept, patch_for};
 use crate::cluster::{DeleteOptions, ErrorKind, Kind, Patch, PatchKind, Propagation};
 use crate::diff::{Change, LeafPath, Lists, Step, compare};
+use crate::error_chain;
 use crate::release::redact;
 
 /// What would become of an object.
@@ -94,12 +95,52 @@ pub(super) async fn create(session: &Session<'_>, item: &Item, created: &Created
     planned
 }
 
-pub(super) async fn change(
+/// What becomes of an object that is there.
+pub(super) struct Update {
+    pub(super) planned: PlannedObject,
+    /// Whether anything is sent.
+    pub(super) is_sent: bool,
+    /// Whether what is sent changes the object, as far as can be told without the server.
+    pub(super) is_patched: bool,
+}
+
+pub(super) async fn update(
     session: &Session<'_>,
     item: &Item,
+    original: &Value,
     live: &Value,
-    patch: &Patch,
-) -> PlannedObject {
+    custom: CustomMerge,
+) -> Update {
+    let refused = |fault| PlannedObject { fault, ..object(item, ObjectChange::Change) };
+    let (is_applied, told) = match session.method {
+        Method::Apply { force_conflicts } => {
+            (true, session.writer().try_apply(item, live, force_conflicts).await)
+        }
+        Method::Patch | Method::Replace => (false, Ok(None)),
+    };
+    match told {
+        Ok(None) => {}
+        Ok(Some(after)) => {
+            let planned = changed(item, live, &after);
+            let is_patched = planned.change == ObjectChange::Change;
+            return Update { planned, is_sent: true, is_patched };
+        }
+        Err(error) => {
+            let planned = refused(error_chain(&error));
+            return Update { planned, is_sent: true, is_patched: true };
+        }
+    }
+    // Once the release's fields are taken over, an apply drops what such a patch drops.
+    let custom = if is_applied { CustomMerge::ThreeWay } else { custom };
+    let (planned, is_patched) = match patch_for(original, &item.value, live, custom) {
+        Err(error) => (refused(format!("failed to create patch: {error}")), false),
+        Ok(None) => (object(item, ObjectChange::None), false),
+        Ok(Some(patch)) => (change(session, item, live, &patch).await, true),
+    };
+    Update { planned, is_sent: is_applied || is_patched, is_patched }
+}
+
+async fn change(session: &Session<'_>, item: &Item, live: &Value, patch: &Patch) -> PlannedObject {
     let mut planned = object(item, ObjectChange::Change);
     let after = match session.writer().patch_one(item, patch, true).await {
         Ok(after) => after,
@@ -111,12 +152,18 @@ pub(super) async fn change(
             in_memory(item, live, patch).unwrap_or_else(|| live.clone())
         }
     };
-    planned.leaves = leaves(live, &after);
-    if planned.leaves.is_empty() && planned.fault.is_empty() {
-        planned.change = ObjectChange::None;
-    }
-    planned.restarts = restarts(item, live, &after);
-    planned
+    let PlannedObject { in_memory, fault, .. } = planned;
+    let planned = changed(item, live, &after);
+    let change = if fault.is_empty() { planned.change } else { ObjectChange::Change };
+    PlannedObject { change, in_memory, fault, ..planned }
+}
+
+/// An object that would be another one.
+fn changed(item: &Item, live: &Value, after: &Value) -> PlannedObject {
+    let leaves = leaves(live, after);
+    let change = if leaves.is_empty() { ObjectChange::None } else { ObjectChange::Change };
+    let restarts = restarts(item, live, after);
+    PlannedObject { leaves, restarts, ..object(item, change) }
 }
 
 /// The object after a patch, without the server.

@@ -13,7 +13,7 @@ use crate::capabilities::Capabilities;
 use crate::chart::{Chart, Warning};
 use crate::cluster::Discovery;
 use crate::release::storage::SYSTEM_LABELS;
-use crate::release::{NewRecord, Record, Status};
+use crate::release::{ApplyMethod, NewRecord, Record, Status};
 use crate::render::Host;
 
 /// Renders a chart for a revision, with `lookup` on the cluster unless it is a client's dry run.
@@ -141,6 +141,7 @@ pub(super) struct Draft<'a> {
     pub(super) rendering: &'a Rendering,
     pub(super) first_deployed: &'a str,
     pub(super) last_deployed: &'a str,
+    pub(super) apply_method: Option<ApplyMethod>,
 }
 
 impl Draft<'_> {
@@ -159,6 +160,8 @@ impl Draft<'_> {
             status,
             description,
         };
-        Ok(record.build()?)
+        let mut record = record.build()?;
+        record.set_apply_method(self.apply_method)?;
+        Ok(record)
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::plan::Plan;
 use super::session::{ReleaseOptions, Session};
-use crate::apply::Item;
 use crate::apply::readiness::Watched;
+use crate::apply::{Item, Method};
 use crate::cluster::{AccessQuestion, ClusterError};
 
 /// A right: one verb on one resource, of one object or of any.
@@ -102,6 +102,15 @@ pub fn sort(rights: &mut Vec<Right>) {
     rights.retain(|right| {
         right.name.is_empty() || !any.contains(&Right { name: String::new(), ..right.clone() })
     });
+}
+
+/// What creating an object needs; an apply that creates is a patch as well.
+pub(super) fn creation(method: Method, item: &Item) -> Vec<Right> {
+    let mut needed = vec![Right::create(item)];
+    if matches!(method, Method::Apply { .. }) {
+        needed.push(Right::on_object("patch", item));
+    }
+    needed
 }
 
 /// What granting rights needs: whoever creates a role holds every rule in it, whoever changes one

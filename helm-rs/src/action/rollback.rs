@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::error::ActionError;
 use super::failure::{clean_up, not_cleaned_up};
 use super::hooks::Hooks;
+use super::method::MethodOptions;
 use super::prepare;
 use super::repair::has_died;
 use super::session::{ReleaseOptions, Session};
-use crate::apply::{CustomMerge, Item, Outcome, UpdateError, WaitError, Writer};
+use crate::apply::{CustomMerge, Item, Outcome, UpdateError, WaitError};
 use crate::error_chain;
 use crate::gotext::quote;
 use crate::manifest::HookEvent;
@@ -37,8 +38,8 @@ pub struct RollbackOptions {
     pub dry_run: bool,
     /// Delete the pods of what was updated.
     pub recreate_pods: bool,
-    /// Replace objects instead of patching them.
-    pub force: bool,
+    /// How objects are written.
+    pub method: MethodOptions,
     /// Delete what was created when the rollback fails.
     pub cleanup_on_fail: bool,
     /// How many revisions are kept; 0 for all.
@@ -59,7 +60,7 @@ impl Default for RollbackOptions {
             no_hooks: false,
             dry_run: false,
             recreate_pods: false,
-            force: false,
+            method: MethodOptions::default(),
             cleanup_on_fail: false,
             max_history: 0,
             helm_compat: false,
@@ -79,7 +80,10 @@ pub async fn rollback(
     let name = &options.name;
     session.reach().await?;
     session.log(format!("preparing rollback of {name}"));
-    let (current, target) = prepare(session, options).await?;
+    let (current, mut target) = prepare(session, options).await?;
+    let (method, apply_method) = options.method.resolve(target.record.apply_method()?)?;
+    target.record.set_apply_method(apply_method)?;
+    let session = &session.writing(method);
     let revision = target.record.revision()?;
     let discovery = session.discover(false).await?;
     let release =
@@ -180,10 +184,7 @@ impl Rollback<'_> {
         if options.no_hooks {
             session.log(format!("rollback hooks disabled for {name}"));
         }
-        let writer = Writer {
-            force: options.force,
-            ..session.writer_of(name, &self.namespace, options.helm_compat)
-        };
+        let writer = session.writer_of(name, &self.namespace, options.helm_compat);
         let outcome = match writer.update(old, new, Vec::new(), CustomMerge::TwoWay).await {
             Ok(outcome) => outcome,
             Err(error) => return Err(self.fail(new, error).await),

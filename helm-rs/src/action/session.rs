@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::apply::{Cancel, Item, Observer, WaitOptions, Writer, wait};
+use crate::apply::{Cancel, Item, Method, Observer, WaitOptions, Writer, wait};
 use crate::capabilities::{Capabilities, KubeVersion};
 use crate::cluster::{Clock, Cluster, Discovery};
 use crate::release::storage::{Driver, Labels, Storage};
@@ -12,6 +12,7 @@ use crate::render::Engine;
 use crate::render::time::{Time, Zone};
 
 use super::error::ActionError;
+use super::method::MethodOptions;
 
 /// A cluster, the records, and the world around (`action.Configuration`).
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Session<'a> {
     pub cancel: &'a Cancel,
     /// What renders charts.
     pub engine: &'a Engine,
+    /// How objects are written; each action finds it out for itself.
+    pub method: Method,
 }
 
 /// Whether to act, or only to say what an action would make.
@@ -79,8 +82,8 @@ pub struct ReleaseOptions {
     pub atomic: bool,
     /// Delete what a failed upgrade created.
     pub cleanup_on_fail: bool,
-    /// Replace objects instead of patching them.
-    pub force: bool,
+    /// How objects are written.
+    pub method: MethodOptions,
     /// Delete the pods of what an upgrade changed.
     pub recreate_pods: bool,
     /// What changes the manifest before it is used.
@@ -117,7 +120,7 @@ impl Default for ReleaseOptions {
             subchart_notes: false,
             atomic: false,
             cleanup_on_fail: false,
-            force: false,
+            method: MethodOptions::default(),
             recreate_pods: false,
             post_renderer: None,
             helm_compat: false,
@@ -141,7 +144,7 @@ impl Session<'_> {
             observer: self.observer,
             cancel: self.cancel,
             owner: None,
-            force: false,
+            method: self.method,
         }
     }
 

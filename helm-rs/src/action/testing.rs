@@ -57,6 +57,7 @@ pub async fn test(session: &Session<'_>, options: &TestOptions) -> Result<Tested
     }
     let mut stored = session.storage().last(name).await?;
     let namespace = stored.record.namespace()?;
+    let session = &session.writing_as(&stored.record)?;
     let hooks = Hooks {
         session,
         release: (name, &namespace),

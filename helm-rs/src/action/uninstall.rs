@@ -114,6 +114,7 @@ pub async fn uninstall(
     }
 
     session.log(format!("uninstall: Deleting {name}"));
+    let session = &session.writing_as(&last.record)?;
     let namespace = last.record.namespace()?;
     let hooks = Hooks {
         session,

@@ -7,12 +7,12 @@ use super::install::merge_labels;
 use super::prepare::{self, Draft};
 use super::rollback::recreate;
 use super::session::{DryRun, ReleaseOptions, Session};
-use crate::apply::{CustomMerge, Item, Live, Outcome, Writer};
+use crate::apply::{CustomMerge, Item, Live, Outcome};
 use crate::chart::{Chart, Warning};
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
 use crate::release::storage::{Head, Labels, LaidBy, Storage, StorageError, Stored};
-use crate::release::{Record, Status};
+use crate::release::{ApplyMethod, Record, Status};
 use crate::render::Host;
 use crate::values::{self, Nulls};
 
@@ -45,6 +45,8 @@ pub struct UpgradeOptions {
 pub(super) struct Prepared {
     /// The labels of the newest revision.
     pub(super) last: Labels,
+    /// How the newest revision was written.
+    pub(super) apply_method: Option<ApplyMethod>,
     /// The revision that is live, as far as known.
     pub(super) current: Stored,
     /// The user's values, merged with those before.
@@ -81,6 +83,8 @@ pub async fn upgrade(
         return Err(ActionError::HideSecret);
     }
     let prepared = prepare(session, &mut chart, values, options, warnings).await?;
+    let (method, apply_method) = release.method.resolve(prepared.apply_method)?;
+    let session = &session.writing(method);
     let (info_before, manifest_before) =
         (prepared.current.record.info(), prepared.current.record.manifest());
     let before = prepared.current.lay_by()?;
@@ -111,6 +115,7 @@ pub async fn upgrade(
         rendering: &rendering,
         first_deployed: &first_deployed,
         last_deployed: &now,
+        apply_method,
     };
     let is_dry_run = release.dry_run != DryRun::No;
     let description = match release.description.as_str() {
@@ -239,7 +244,9 @@ pub(super) async fn prepare(
     let namespace = current.record.namespace()?;
     let revision = last_revision + 1;
     let revisions = heads.iter().filter_map(Head::revision).collect();
-    Ok(Prepared { last: last.labels, current, values, revision, namespace, revisions })
+    let apply_method = last.record.apply_method()?;
+    let last = last.labels;
+    Ok(Prepared { last, apply_method, current, values, revision, namespace, revisions })
 }
 
 /// What of the values before counts on (`reuseValues`).
@@ -322,10 +329,7 @@ impl Work<'_> {
         } else {
             session.log(format!("upgrade hooks disabled for {}", options.name));
         }
-        let writer = Writer {
-            force: options.force,
-            ..session.writer_of(&options.name, &namespace, options.helm_compat)
-        };
+        let writer = session.writer_of(&options.name, &namespace, options.helm_compat);
         let created = |outcome: &Outcome| -> Vec<Item> {
             outcome.created.iter().filter_map(|at| target.get(*at)).cloned().collect()
         };

@@ -9,12 +9,14 @@ mod build;
 mod complete;
 mod created;
 mod field;
+mod managed_fields;
 mod merge;
 mod metadata;
 pub mod ownership;
 pub mod readiness;
 mod recreate;
 mod remove;
+mod server_side;
 mod wait;
 mod write;
 
@@ -27,17 +29,23 @@ use crate::cluster::{Kind, Target};
 pub use build::{BuildError, build};
 pub use complete::{CompletionError, CompletionErrors, wait_until_complete};
 pub use created::Created;
+pub use managed_fields::FieldConflict;
 pub use merge::{CustomMerge, MergeError, patch_for};
 pub use recreate::RecreateError;
 pub use remove::{Left, Removed, wait_until_gone};
 pub use wait::{WaitError, WaitOptions, Waiting, wait};
 pub(crate) use write::is_kept;
 pub use write::{
-    KEEP, Live, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer,
+    KEEP, Live, Method, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer,
 };
 
-/// The field manager of everything that this program writes.
+/// The field manager of everything that this program writes, other than by server-side apply.
 pub const FIELD_MANAGER: &str = "ichor";
+
+/// The field manager of a release's server-side applies, which is Helm's. A manager's fields are one
+/// intent, and what the intent drops is removed: were it one of our own, each program would leave
+/// what the other had applied, and refuse to change it.
+pub const RELEASE_MANAGER: &str = "helm";
 
 /// An object of a manifest with its address on the cluster (`resource.Info`).
 #[derive(Clone, Debug, PartialEq)]

@@ -62,8 +62,8 @@ pub fn other(live: &Value, release: &str, namespace: &str) -> Option<String> {
 }
 
 /// Gives an object the release's ownership metadata, whatever it had (`setMetadataVisitor` with
-/// force). Label and annotation values that are no texts are dropped, as Go's accessor does not
-/// see maps that hold any.
+/// force). Labels and annotations among which one is neither a text nor null are all dropped, as
+/// Go's accessor does not see such a map.
 pub fn set(object: &mut Value, release: &str, namespace: &str) {
     let Some(object) = object.as_object_mut() else { return };
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
@@ -75,13 +75,17 @@ pub fn set(object: &mut Value, release: &str, namespace: &str) {
     merge(metadata, "annotations", &[(RELEASE_NAME, release), (RELEASE_NAMESPACE, namespace)]);
 }
 
-/// `mergeLabels` and `mergeAnnotations`: a map with anything but texts reads as empty
-/// (`unstructured.NestedStringMap`).
+/// `mergeLabels` and `mergeAnnotations`: null reads as the empty text, a map with anything else as
+/// empty (`unstructured.NestedNullCoercingStringMap`).
 fn merge(metadata: &mut Map<String, Value>, name: &str, wanted: &[(&str, &str)]) {
-    let mut values = match metadata.get(name) {
-        Some(Value::Object(values)) if values.values().all(Value::is_string) => values.clone(),
-        _ => Map::new(),
+    let text = |(key, value): (&String, &Value)| match value {
+        Value::String(_) => Some((key.clone(), value.clone())),
+        Value::Null => Some((key.clone(), Value::from(""))),
+        _ => None,
     };
+    let values = metadata.get(name).and_then(Value::as_object);
+    let mut values: Map<String, Value> =
+        values.and_then(|values| values.iter().map(text).collect()).unwrap_or_default();
     for (key, value) in wanted {
         values.insert((*key).to_owned(), Value::from(*value));
     }
@@ -92,7 +96,7 @@ fn merge(metadata: &mut Map<String, Value>, name: &str, wanted: &[(&str, &str)])
 mod tests {
     use serde_json::json;
 
-    use super::{check, set};
+    use super::{MANAGED_BY_LABEL, check, set};
 
     #[test]
     fn faults_read_as_helms() {
@@ -128,5 +132,20 @@ mod tests {
         set(&mut object, "web", "ns");
         assert_eq!(check(&object, "web", "ns"), Ok(()));
         assert_eq!(object.pointer("/metadata/labels/a"), Some(&json!("b")));
+    }
+
+    #[test]
+    fn a_null_is_an_empty_label_and_anything_else_hides_all() {
+        let labels = |labels| {
+            let mut object = json!({"metadata": {"labels": labels}});
+            set(&mut object, "web", "ns");
+            object["metadata"]["labels"].clone()
+        };
+        let managed = "Helm";
+        assert_eq!(
+            labels(json!({"a": "b", "c": null})),
+            json!({"a": "b", "c": "", MANAGED_BY_LABEL: managed})
+        );
+        assert_eq!(labels(json!({"a": "b", "c": 7})), json!({MANAGED_BY_LABEL: managed}));
     }
 }

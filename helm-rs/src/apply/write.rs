@@ -5,6 +5,7 @@ use std::fmt;
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
+use super::managed_fields::FieldConflict;
 use super::merge::{CustomMerge, MergeError, patch_for};
 use super::{Cancel, FIELD_MANAGER, Item, Left, Observer, by_kind, ownership};
 use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Propagation, WriteOptions};
@@ -33,6 +34,21 @@ pub enum Live {
     Present(Box<Value>),
 }
 
+/// How objects are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// What is missing is created, what is there is patched.
+    #[default]
+    Patch,
+    /// What is missing is created, what is there is replaced.
+    Replace,
+    /// All is applied by the server.
+    Apply {
+        /// Whether fields of other managers are taken of what is there.
+        force_conflicts: bool,
+    },
+}
+
 /// What a write did. Indices are those of the target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -40,7 +56,7 @@ pub struct Outcome {
     pub created: Vec<usize>,
     /// Objects that were there, changed or not.
     pub updated: Vec<usize>,
-    /// Of these, the ones for which a patch was sent.
+    /// Of these, the ones for which anything was sent.
     pub patched: Vec<usize>,
     /// Objects that left the release and were deleted.
     pub deleted: Vec<Item>,
@@ -79,6 +95,34 @@ pub enum ObjectError {
         /// What the server says.
         source: ClusterError,
     },
+    /// What the release owns of it cannot be taken over for server-side apply.
+    #[error("cannot take over the fields of {} with kind {kind}", quote(name))]
+    TakeOver {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What the server says.
+        source: ClusterError,
+    },
+    /// The server refuses to apply it.
+    #[error("cannot apply {} with kind {kind}", quote(name))]
+    Apply {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What the server says.
+        source: ClusterError,
+    },
+    /// Others own fields that an apply would change: a line for each.
+    #[error("{}", lines(title, conflicts))]
+    Fields {
+        /// The object, as [`Item::title`] names it.
+        title: String,
+        /// The fields and who owns them; never empty.
+        conflicts: Vec<FieldConflict>,
+    },
     /// The server does not answer, so that an object that left the release may be there still.
     #[error("cannot delete {} with kind {kind}", quote(name))]
     Delete {
@@ -92,6 +136,12 @@ pub enum ObjectError {
     /// The end was asked for.
     #[error("context canceled")]
     Cancelled,
+}
+
+fn lines(title: &str, conflicts: &[FieldConflict]) -> String {
+    let lines: Vec<String> =
+        conflicts.iter().map(|conflict| format!("{title}: {conflict}")).collect();
+    lines.join("\n")
 }
 
 /// Failures of objects that are written side by side (`hashicorp/go-multierror`).
@@ -132,7 +182,13 @@ pub struct UpdateError {
 
 impl fmt::Display for UpdateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<String> = self.errors.iter().map(|e| crate::error_chain(e)).collect();
+        let (conflicts, others): (Vec<_>, Vec<_>) =
+            self.errors.iter().partition(|error| matches!(error, ObjectError::Fields { .. }));
+        let mut texts: Vec<String> = others.into_iter().map(|e| crate::error_chain(e)).collect();
+        if !conflicts.is_empty() {
+            let lines: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+            texts.push(format!("fields belong to other managers:\n{}", lines.join("\n")));
+        }
         f.write_str(&texts.join(" && "))
     }
 }
@@ -151,8 +207,8 @@ pub struct Writer<'a> {
     /// The release, name and namespace, whose objects may be deleted: what belongs to another one
     /// is left. None for all, as Helm does.
     pub owner: Option<(&'a str, &'a str)>,
-    /// Replace objects instead of patching them.
-    pub force: bool,
+    /// How objects are written.
+    pub method: Method,
 }
 
 impl Writer<'_> {
@@ -201,6 +257,9 @@ impl Writer<'_> {
     /// # Errors
     /// The server's.
     pub async fn create_one(&self, item: &Item, dry_run: bool) -> Result<Value, ClusterError> {
+        if matches!(self.method, Method::Apply { .. }) {
+            return self.apply_one(item, false, dry_run).await;
+        }
         self.cluster.create(&item.target, &item.value, &Self::options(dry_run)).await
     }
 
@@ -274,7 +333,8 @@ impl Writer<'_> {
                         return Err(UpdateError { outcome, errors });
                     }
                     Ok(Live::Present(live)) => {
-                        let Some(original) = original.iter().find(|old| old.matches(item)) else {
+                        let original = original.iter().find(|old| old.matches(item));
+                        let Some(original) = original.or_else(|| self.unknown(item, &live)) else {
                             let (kind, name) = (item.kind().kind.clone(), item.target.name.clone());
                             let errors = vec![ObjectError::NotOriginal { kind, name }];
                             return Err(UpdateError { outcome, errors });
@@ -325,6 +385,14 @@ impl Writer<'_> {
         Ok(outcome)
     }
 
+    /// What stands for the original of an object that is there, but not in the release before: an
+    /// apply needs none, where the object is the release's own all the same.
+    fn unknown<'i>(&self, item: &'i Item, live: &Value) -> Option<&'i Item> {
+        let is_own = |(name, namespace)| ownership::check(live, name, namespace).is_ok();
+        let is_applied = matches!(self.method, Method::Apply { .. });
+        (is_applied && self.owner.is_none_or(is_own)).then_some(item)
+    }
+
     async fn read_unknown(
         &self,
         items: &[Item],
@@ -350,7 +418,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// `updateResource`; whether a patch was sent.
+    /// `updateResource`; whether anything was sent.
     async fn change(
         &self,
         original: &Value,
@@ -359,10 +427,21 @@ impl Writer<'_> {
         custom: CustomMerge,
     ) -> Result<bool, ObjectError> {
         let (kind, name) = (&item.kind().kind, &item.target.name);
-        if self.force {
-            self.replace(item, live).await.map_err(ObjectError::Replace)?;
-            self.log(format!("Replaced {} with kind {kind} for kind {kind}", quote(name)));
-            return Ok(true);
+        match self.method {
+            Method::Patch => {}
+            Method::Replace => {
+                self.replace(item, live).await.map_err(ObjectError::Replace)?;
+                self.log(format!("Replaced {} with kind {kind} for kind {kind}", quote(name)));
+                return Ok(true);
+            }
+            Method::Apply { force_conflicts } => {
+                self.log(format!(
+                    "Apply {kind} {} in namespace {}",
+                    quote(name),
+                    item.target.namespace
+                ));
+                return self.apply_over(item, live, force_conflicts).await.map(|()| true);
+            }
         }
         let patch = patch_for(original, &item.value, live, custom).map_err(ObjectError::Merge)?;
         let Some(patch) = patch else {

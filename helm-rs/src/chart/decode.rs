@@ -13,7 +13,7 @@ use crate::gotext;
 
 /// A Go type that YAML is decoded into.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
+pub enum Target {
     /// `interface {}`
     Any,
     /// `string`
@@ -32,13 +32,13 @@ pub(crate) enum Target {
 
 /// A Go struct.
 #[derive(Debug)]
-pub(crate) struct Struct {
+pub struct Struct {
     /// Its bare name, empty for an anonymous struct.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its type as `%T` prints it.
-    pub(crate) go_type: &'static str,
+    pub go_type: &'static str,
     /// Fields by their JSON names.
-    pub(crate) fields: &'static [(&'static str, Target)],
+    pub fields: &'static [(&'static str, Target)],
 }
 
 /// A part of a document that does not fit its Go type (`json.UnmarshalTypeError`).
@@ -80,14 +80,56 @@ pub enum DecodeError {
     /// A part has the wrong type.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Type(TypeError),
+    /// A part is none that the struct has; in Go's quotes.
+    #[error("error unmarshaling JSON: while decoding JSON: json: unknown field {0}")]
+    Unknown(String),
 }
 
 /// Reads a document and makes it fit a struct; `None` for an empty or null document.
-pub(crate) fn decode_target(
+///
+/// # Errors
+/// [`DecodeError`] when the document is no YAML or a field has the wrong type.
+pub fn decode_target(yaml: &[u8], target: &'static Struct) -> Result<Option<Map>, DecodeError> {
+    fit(goyaml::from_yaml_exact(yaml, &goyaml::Limits::default())?, target)
+}
+
+/// [`decode_target`] of `UnmarshalStrict`: a field that the struct does not have is an error, and
+/// so is one that is there twice.
+///
+/// # Errors
+/// As [`decode_target`].
+pub fn decode_target_strict(
     yaml: &[u8],
     target: &'static Struct,
+    limits: &goyaml::Limits,
 ) -> Result<Option<Map>, DecodeError> {
-    let mut value = goyaml::from_yaml_exact(yaml, &goyaml::Limits::default())?;
+    let value = goyaml::from_yaml_strict(yaml, limits)?;
+    if let Some(field) = unknown_field(&value, Target::Struct(target)) {
+        return Err(DecodeError::Unknown(gotext::quote(field)));
+    }
+    fit(value, target)
+}
+
+/// The first field that no struct has, in the order in which Go meets them.
+fn unknown_field(value: &Value, target: Target) -> Option<&[u8]> {
+    match (value, target) {
+        (Value::Map(map), Target::Struct(target)) => {
+            map.iter().find_map(|(key, child)| match target.field(key) {
+                Some(&(_, target)) => unknown_field(child, target),
+                None => Some(key.as_slice()),
+            })
+        }
+        (Value::Map(map), Target::Map(element, _)) => {
+            map.values().find_map(|child| unknown_field(child, *element))
+        }
+        (Value::Seq(items), Target::Seq(element, _)) => {
+            items.iter().find_map(|child| unknown_field(child, *element))
+        }
+        _ => None,
+    }
+}
+
+fn fit(mut value: Value, target: &'static Struct) -> Result<Option<Map>, DecodeError> {
     coerce(&mut value, Target::Struct(target));
     let mut checker = Checker { structure: "", path: Vec::new() };
     checker.check(&mut value, Target::Struct(target)).map_err(DecodeError::Type)?;
@@ -243,29 +285,30 @@ const TEXTS_FIELD: Target = Target::Seq(&Target::Text, "string");
 
 const DEPENDENCIES: Target = Target::Seq(&Target::Struct(&DEPENDENCY), "*chart.Dependency");
 
-static METADATA: Struct = Struct {
-    name: "Metadata",
-    go_type: "chart.Metadata",
-    fields: &[
-        ("name", Target::Text),
-        ("home", Target::Text),
-        ("sources", TEXTS_FIELD),
-        ("version", Target::Text),
-        ("description", Target::Text),
-        ("keywords", TEXTS_FIELD),
-        ("maintainers", Target::Seq(&Target::Struct(&MAINTAINER), "*chart.Maintainer")),
-        ("icon", Target::Text),
-        ("apiVersion", Target::Text),
-        ("condition", Target::Text),
-        ("tags", Target::Text),
-        ("appVersion", Target::Text),
-        ("deprecated", Target::Bool),
-        ("annotations", Target::Map(&Target::Text, "string")),
-        ("kubeVersion", Target::Text),
-        ("dependencies", DEPENDENCIES),
-        ("type", Target::Text),
-    ],
-};
+/// The fields of [`METADATA`].
+pub const METADATA_FIELDS: [(&str, Target); 17] = [
+    ("name", Target::Text),
+    ("home", Target::Text),
+    ("sources", TEXTS_FIELD),
+    ("version", Target::Text),
+    ("description", Target::Text),
+    ("keywords", TEXTS_FIELD),
+    ("maintainers", Target::Seq(&Target::Struct(&MAINTAINER), "*chart.Maintainer")),
+    ("icon", Target::Text),
+    ("apiVersion", Target::Text),
+    ("condition", Target::Text),
+    ("tags", Target::Text),
+    ("appVersion", Target::Text),
+    ("deprecated", Target::Bool),
+    ("annotations", Target::Map(&Target::Text, "string")),
+    ("kubeVersion", Target::Text),
+    ("dependencies", DEPENDENCIES),
+    ("type", Target::Text),
+];
+
+/// `Chart.yaml` (`chart.Metadata`).
+pub static METADATA: Struct =
+    Struct { name: "Metadata", go_type: "chart.Metadata", fields: &METADATA_FIELDS };
 
 static LOCK: Struct = Struct {
     name: "Lock",
@@ -284,8 +327,14 @@ static LOCK: Struct = Struct {
 ///
 /// [`DecodeError`] when the document is no YAML or a field has the wrong type.
 pub fn decode_metadata(yaml: &[u8], metadata: &mut Metadata) -> Result<(), DecodeError> {
-    let Some(mut fields) = decode_target(yaml, &METADATA)? else { return Ok(()) };
-    let fields = &mut fields;
+    if let Some(mut fields) = decode_target(yaml, &METADATA)? {
+        metadata_fields(&mut fields, metadata);
+    }
+    Ok(())
+}
+
+/// Takes the fields of [`METADATA`] out of a decoded map, over what is already known.
+pub fn metadata_fields(fields: &mut Map, metadata: &mut Metadata) {
     text(fields, "name", &mut metadata.name);
     text(fields, "home", &mut metadata.home);
     texts(fields, "sources", &mut metadata.sources);
@@ -325,7 +374,6 @@ pub fn decode_metadata(yaml: &[u8], metadata: &mut Metadata) -> Result<(), Decod
         Some(Value::Null) => metadata.dependencies = None,
         _ => {}
     }
-    Ok(())
 }
 
 /// Reads `Chart.lock` or `requirements.lock`; `None` for an empty or null document.

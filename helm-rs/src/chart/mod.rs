@@ -7,6 +7,7 @@
 mod archive;
 mod decode;
 mod directory;
+pub mod encode;
 mod error;
 mod gzip;
 mod ignore;
@@ -19,8 +20,10 @@ mod sniff;
 mod tar;
 
 pub use archive::{ensure_archive, load_archive, read_archive};
-pub use decode::{DecodeError, TypeError, decode_lock, decode_metadata};
-pub(crate) use decode::{Struct, Target, decode_target};
+pub use decode::{
+    DecodeError, METADATA, METADATA_FIELDS, Struct, Target, TypeError, decode_lock,
+    decode_metadata, decode_target, decode_target_strict, metadata_fields,
+};
 pub use directory::{load, load_directory, read_directory};
 pub use error::LoadError;
 pub use ignore::{IgnoreError, Rules as IgnoreRules};

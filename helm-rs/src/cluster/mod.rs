@@ -43,7 +43,7 @@ pub use request::{
     WatchEvent, WatchQuery, WriteOptions,
 };
 pub use rights::{AccessQuestion, Decision, ResourceRule, Rules, Subject};
-pub use status::Status;
+pub use status::{Cause, Status};
 
 /// What a call of a [`Cluster`] returns: a boxed future, so that callers take `&dyn Cluster` and
 /// are compiled once.

@@ -15,6 +15,17 @@ pub struct Status {
     pub details: Value,
 }
 
+/// One cause of a failure (`metav1.StatusCause`); texts that are not sent are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause<'a> {
+    /// Machine-readable, such as `FieldManagerConflict`.
+    pub reason: &'a str,
+    /// For people.
+    pub message: &'a str,
+    /// The field that it is about.
+    pub field: &'a str,
+}
+
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
@@ -57,12 +68,12 @@ impl Status {
         self.details.get("retryAfterSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0)
     }
 
-    /// The type and message of each cause.
-    pub fn causes(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// Why, one by one.
+    pub fn causes(&self) -> impl Iterator<Item = Cause<'_>> {
         let causes = self.details.get("causes").and_then(Value::as_array);
         causes.into_iter().flatten().map(|cause| {
             let text = |field| cause.get(field).and_then(Value::as_str).unwrap_or_default();
-            (text("reason"), text("message"))
+            Cause { reason: text("reason"), message: text("message"), field: text("field") }
         })
     }
 

@@ -23,6 +23,13 @@ pub struct Hook {
     pub output_log_policies: Vec<String>,
 }
 
+impl Hook {
+    /// Whether it runs at one of these events.
+    pub fn runs_at(&self, events: &[HookEvent]) -> bool {
+        self.events.iter().any(|event| events.contains(event))
+    }
+}
+
 /// A moment in the life of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookEvent {

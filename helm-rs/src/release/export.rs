@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use goyaml::{Map, Value};
 
 use super::codec;
-use super::helm::string;
 use super::input::{Storage, StoredRecord};
 use super::record::{FieldError, RELEASE_FIELDS, Record};
+use crate::gojson::string;
 use crate::name::{NameError, validate_release_name};
 
 /// What to change on the way.

@@ -5,6 +5,7 @@
 //! release string ─ codec ─► JSON text ─ raw ─► fields kept to the byte ─► typed views
 //! ```
 
+mod apply_method;
 mod build;
 mod chart;
 mod codec;
@@ -21,6 +22,7 @@ pub mod storage;
 mod unpack;
 pub mod verify;
 
+pub use apply_method::ApplyMethod;
 pub use build::NewRecord;
 pub use chart::ChartError;
 pub use codec::{CodecError, CodecLimits, decode, encode};

@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
+use super::apply_method::ApplyMethod;
 use super::raw::RawObject;
 use super::status::Status;
 
 /// The order in which Go writes a release's fields (`pkg/release/release.go`).
 pub const RELEASE_FIELDS: &[&str] =
     &["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace"];
+/// The field of Helm 4 that says how the objects were written; Go writes it last.
+const APPLY_METHOD: &str = "apply_method";
 /// The order in which Go writes the fields of `info` (`pkg/release/info.go`).
 pub const INFO_FIELDS: &[&str] =
     &["first_deployed", "last_deployed", "deleted", "description", "status", "notes", "resources"];
@@ -108,6 +111,27 @@ impl Record {
     /// When the field is not a string.
     pub fn manifest(&self) -> Result<String, FieldError> {
         self.text("manifest")
+    }
+
+    /// How the objects were written; none in records of Helm 3, and where it is no known method.
+    ///
+    /// # Errors
+    /// When the field is not a string.
+    pub fn apply_method(&self) -> Result<Option<ApplyMethod>, FieldError> {
+        Ok(ApplyMethod::from_text(&self.text(APPLY_METHOD)?))
+    }
+
+    /// Says how the objects are written; none takes the field out.
+    ///
+    /// # Errors
+    /// None that is known: the text is a string.
+    pub fn set_apply_method(&mut self, method: Option<ApplyMethod>) -> Result<(), FieldError> {
+        let Some(method) = method else {
+            self.object.remove(APPLY_METHOD);
+            return Ok(());
+        };
+        let wrap = |source| FieldError { field: APPLY_METHOD, source };
+        self.object.set(APPLY_METHOD, go_string(method.as_str()), RELEASE_FIELDS).map_err(wrap)
     }
 
     /// The status part.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helm_rs::action::install::{InstallOptions, install};
 use helm_rs::action::upgrade::{UpgradeOptions, upgrade};
 use helm_rs::action::{ReleaseOptions, Session};
-use helm_rs::apply::{Cancel, Silent};
+use helm_rs::apply::{Cancel, Method, Silent};
 use helm_rs::chart::{Chart, Limits, load};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::Secrets;
@@ -156,6 +156,7 @@ pub(crate) fn installed(chart: &Chart, revisions: &[(&str, &str)]) -> Result<Vec
             observer: &Silent,
             cancel: &Cancel::default(),
             engine: &engine,
+            method: Method::default(),
         };
         let now = Clock::Fixed(Reading::at(clock.now().as_second(), 0));
         let mut host = Host::new(Randomness::Seed(number as u64 + 1), now, Zone::utc());

@@ -1,9 +1,10 @@
 //! What a plan asks consent for.
 
 use super::{Consent, Outcome, Plan};
+use crate::place::Place;
 
 /// What needs consent, and why.
-pub(super) fn consent(plan: &mut Plan) {
+pub(super) fn consent(place: &Place, plan: &mut Plan) {
     let figures = plan.figures();
     // Where nothing runs, all that is created is the installation itself.
     let installs = plan.outcome == Outcome::Install;
@@ -21,7 +22,7 @@ pub(super) fn consent(plan: &mut Plan) {
                 why.push(format!("{count} {what} would {verb}"));
             }
         }
-        plan.consent.push(Consent { flag: "--accept-cilium-diff".to_owned(), why: why.join(", ") });
+        plan.consent.push(Consent { flag: place.words.accept.to_owned(), why: why.join(", ") });
     }
     let changes: Vec<String> = plan
         .values

@@ -8,31 +8,32 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::RECORD_NAMESPACE;
 use cilium::version::{self, Version, VersionError};
 use goyaml::Map;
 use helm_rs::error_chain;
+use helm_rs::release::storage::ObjectKind;
 use helm_rs::release::{CodecLimits, Record, Status, decode};
 use serde_json::{Value, json};
 
 use super::make::refusal;
 use super::{RecordAbout, Refusal};
+use crate::place::Place;
 use crate::run::own::{damaged, revision_of, unfinished_action, was_deployed};
 use crate::run::stored::{StoredError, StoredPlan};
 use crate::survey::{Survey, SurveyError, failed, is_agent, records_of_release, text};
 
 /// A takeover that was begun.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     /// The plan that was consented to; none when somebody deleted it.
     stored: Option<StoredPlan>,
     /// The values that it was begun with.
-    pub(super) values: Map,
+    pub(crate) values: Map,
     revision: i64,
     status: Status,
 }
 
 /// What is found of one.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// None was begun, or it is complete.
     Nothing,
     /// One was.
@@ -48,53 +49,65 @@ pub(super) enum Found {
 ///
 /// # Errors
 /// [`SurveyError`] when the cluster cannot be read.
-pub(super) async fn find(
+pub(crate) async fn find(
+    place: &Place,
     cluster: &dyn helm_rs::cluster::Cluster,
     survey: &mut Survey,
 ) -> Result<Found, SurveyError> {
-    let own: Vec<(i64, &Value)> = survey
-        .secrets
+    let objects = match place.records {
+        ObjectKind::Secret => &survey.secrets,
+        ObjectKind::ConfigMap => &survey.config_maps,
+    };
+    let own: Vec<(i64, &Value)> = objects
         .iter()
-        .filter(|secret| text(secret, "/metadata/namespace") == RECORD_NAMESPACE)
-        .filter_map(|secret| Some((revision_of(text(secret, "/metadata/name"))?, secret)))
+        .filter(|object| text(object, "/metadata/namespace") == place.home)
+        .filter_map(|object| Some((revision_of(place, text(object, "/metadata/name"))?, object)))
         .collect();
     let after_takeover =
-        own.iter().any(|(_, secret)| was_deployed(text(secret, "/metadata/labels/status")));
+        own.iter().any(|(_, object)| was_deployed(text(object, "/metadata/labels/status")));
     let newest = own.into_iter().max_by_key(|(revision, _)| *revision);
-    let Some((revision, secret)) = newest else { return Ok(Found::Nothing) };
-    let (status, values) = match record(secret).and_then(|record| contents(&record)) {
+    let Some((revision, object)) = newest else { return Ok(Found::Nothing) };
+    let (status, values) = match record(place, object).and_then(|record| contents(&record)) {
         Ok(contents) => contents,
         Err(reason) => {
-            let message = damaged(text(secret, "/metadata/name"), &reason);
+            let message = damaged(place, text(object, "/metadata/name"), &reason);
             return Ok(Found::Refused(refusal("Record", message)));
         }
     };
     if status == Status::Deployed {
         return Ok(Found::Nothing);
     }
-    if let Some(refusal) = unfinished_action(revision, &status, after_takeover) {
+    if let Some(refusal) = unfinished_action(place, revision, &status, after_takeover) {
         return Ok(Found::Refused(refusal));
     }
-    let stored = match StoredPlan::read(cluster).await {
+    let stored = match StoredPlan::read(cluster, place).await {
         Ok(stored) => stored,
-        Err(StoredError::Cluster(error)) => {
+        Err(StoredError::Cluster { source: error, .. }) => {
             return Err(failed("read the plan of the takeover that was begun")(error));
         }
         Err(error) => return Ok(Found::Refused(refusal("StoredPlan", error_chain(&error)))),
     };
-    if let Some(first) = stored.as_ref().and_then(|stored| stored.plan.records.first()) {
+    // What any other release comes from is named by whoever asks.
+    if !place.is_shared
+        && let Some(first) = stored.as_ref().and_then(|stored| stored.plan.records.first())
+    {
         records_of_release(cluster, survey, &first.release, &first.about.namespace).await?;
     }
     Ok(Found::Begun(Box::new(Begun { stored, values, revision, status })))
 }
 
-/// The record in a Secret, or the layer that is broken.
-fn record(secret: &Value) -> Result<Record, String> {
-    let data = text(secret, "/data/release");
+/// The record in an object, or the layer that is broken.
+fn record(place: &Place, object: &Value) -> Result<Record, String> {
+    let data = text(object, "/data/release");
     if data.is_empty() {
         return Err("it has no entry `release`".to_owned());
     }
-    let stored = STANDARD.decode(data).map_err(|error| format!("base64 of the object: {error}"))?;
+    let stored = match place.records {
+        ObjectKind::Secret => {
+            STANDARD.decode(data).map_err(|error| format!("base64 of the object: {error}"))?
+        }
+        ObjectKind::ConfigMap => data.as_bytes().to_vec(),
+    };
     let json = decode(&stored, CodecLimits::default()).map_err(|error| error_chain(&error))?;
     Record::from_json(&json).map_err(|error| format!("its JSON: {error}"))
 }
@@ -121,7 +134,7 @@ impl Begun {
     }
 
     /// As the end of a sentence about where Cilium comes from.
-    pub(super) fn tell(&self) -> String {
+    pub(crate) fn tell(&self) -> String {
         format!(
             "; a takeover was begun (ichor's revision {} is {}) and is not complete: this plan \
              goes on from what it left",

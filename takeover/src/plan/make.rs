@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cilium::pinned::{NAMESPACE, Pinned, RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::Pinned;
 use cilium::provenance::{Provenance, Source as Origin};
 use cilium::version::Step;
 use futures::stream::{self, StreamExt as _};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::asks::consent;
 use super::begun;
 use super::cause::{self, Causes, object_key};
+use super::making::Making;
 use super::origin::leaves_no_values;
 use super::preconditions::{Settled, is_deployed, preconditions, settle};
 use super::recovery::recover;
@@ -33,14 +34,17 @@ use super::{
 use crate::access::{Purpose, needs_to_look};
 use crate::gate::{self, Desired};
 use crate::inventory;
+use crate::place::{CILIUM, Place};
 use crate::rendered::{
     self, LookedUp, ReleaseName, Rendered, RenderedError, RenderedObject, Source,
 };
+use crate::run::lock::LeaseName;
 use crate::run::status;
+use crate::subject::Subject;
 use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
 /// Requests under way at once.
-pub(super) const CONCURRENCY: usize = 16;
+pub(crate) const CONCURRENCY: usize = 16;
 /// What objects are needed for that templates look up.
 const LOOKED_UP: &str = "the chart looks it up";
 
@@ -68,6 +72,32 @@ pub struct Request<'a> {
     pub dry_runs: Option<&'a DryRuns>,
 }
 
+impl Subject for Request<'_> {
+    fn place(&self) -> &Place {
+        &CILIUM
+    }
+
+    fn schema(&self) -> &'static str {
+        SCHEMA_VERSION
+    }
+
+    fn cluster(&self) -> &Arc<dyn Cluster> {
+        &self.cluster
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.clock
+    }
+
+    fn leases(&self) -> BTreeSet<LeaseName> {
+        BTreeSet::from([CILIUM.lease_name()])
+    }
+
+    async fn prepare(&self) -> Result<Prepared, PlanError> {
+        prepare(self).await
+    }
+}
+
 /// A plan with what carries it out. It may hold credentials.
 #[derive(Debug)]
 pub struct Prepared {
@@ -87,6 +117,22 @@ pub struct Prepared {
     pub objects: Vec<PreparedObject>,
     /// The rights that it takes.
     pub needs: Needs,
+}
+
+impl Prepared {
+    /// A plan that refuses before anything is rendered, or has nothing to do.
+    pub(crate) fn refused(plan: Plan, key: Key, survey: Survey) -> Self {
+        Self {
+            plan,
+            key,
+            survey,
+            rendered: None,
+            values: Map::new(),
+            recovered: None,
+            objects: Vec::new(),
+            needs: Needs::default(),
+        }
+    }
 }
 
 /// An object with what is written over it.
@@ -139,12 +185,12 @@ pub enum PlanError {
 }
 
 /// An error as the rights that are missing, when that is what it comes of.
-pub(super) async fn told(request: &Request<'_>, needs: Needs, error: PlanError) -> PlanError {
-    let rights = rights::check_first(&*request.cluster, needs).await;
+pub(crate) async fn told(cluster: &dyn Cluster, needs: Needs, error: PlanError) -> PlanError {
+    let rights = rights::check_first(cluster, needs).await;
     if rights.missing.is_empty() { error } else { PlanError::Rights(Box::new(rights)) }
 }
 
-pub(super) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
+pub(crate) fn refusal(reason: &str, message: impl std::fmt::Display) -> Refusal {
     Refusal { reason: reason.to_owned(), message: message.to_string() }
 }
 
@@ -160,15 +206,15 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         Err(error) => {
             let purpose = Purpose::Plan { values_given: request.values.is_some() };
             let needs = needs_to_look(&*request.cluster, purpose).await;
-            return Err(told(request, needs, error.into()).await);
+            return Err(told(&*request.cluster, needs, error.into()).await);
         }
     };
-    let begun = match Box::pin(begun::find(&*request.cluster, &mut survey)).await {
+    let begun = match Box::pin(begun::find(&CILIUM, &*request.cluster, &mut survey)).await {
         Ok(found) => found,
         Err(error) => {
             let mut needs = Needs::default();
-            needs.own(true);
-            return Err(told(request, needs, error.into()).await);
+            needs.own(&CILIUM, true);
+            return Err(told(&*request.cluster, needs, error.into()).await);
         }
     };
     let mut plan = Plan {
@@ -214,18 +260,10 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         if plan.is_refused() {
             plan.outcome = Outcome::Refused;
         }
-        return Ok(Prepared {
-            plan,
-            key,
-            survey,
-            rendered: None,
-            values: Map::new(),
-            recovered: values,
-            objects: Vec::new(),
-            needs: Needs::default(),
-        });
+        return Ok(Prepared { recovered: values, ..Prepared::refused(plan, key, survey) });
     };
-    let mut prepared = Box::pin(gated(request, survey, plan, key, settled)).await?;
+    let making = Making::of(request);
+    let mut prepared = Box::pin(gated(&making, survey, plan, key, settled)).await?;
     prepared.recovered = values;
     Ok(prepared)
 }
@@ -264,22 +302,22 @@ async fn beside_own(request: &Request<'_>, provenance: &Provenance) -> Option<Re
 }
 
 /// The second half: rendering, gate, rights, digest.
-async fn gated(
-    request: &Request<'_>,
+pub(crate) async fn gated(
+    making: &Making<'_>,
     survey: Survey,
     mut plan: Plan,
     key: Key,
     settled: Settled,
 ) -> Result<Prepared, PlanError> {
     let source = Source {
-        engine: request.engine,
-        chart: &request.pinned.chart,
-        release: ReleaseName { name: RELEASE, namespace: NAMESPACE },
-        cluster: Arc::clone(&request.cluster),
+        engine: making.engine,
+        chart: making.chart,
+        release: ReleaseName { name: &making.place.release, namespace: &making.place.namespace },
+        cluster: Arc::clone(making.cluster),
         discovery: &survey.discovery,
         server: &survey.server,
-        entropy: request.entropy,
-        now: request.clock.now().as_second(),
+        entropy: making.entropy,
+        now: making.clock.now().as_second(),
         looked_up: LookedUp::default(),
     };
     let mut rendered = match rendered::render(&source, &settled.effective) {
@@ -287,18 +325,18 @@ async fn gated(
         Err(error) => {
             let mut needs = Needs::default();
             needs.read(source.looked_up.rights(), LOOKED_UP);
-            return Err(told(request, needs, error.into()).await);
+            return Err(told(&**making.cluster, needs, error.into()).await);
         }
     };
     let causes = causes(&source, &settled, &plan, &survey);
-    let live = match read_live(&*request.cluster, &rendered.objects).await {
+    let live = match read_live(&**making.cluster, &rendered.objects).await {
         Ok(live) => live,
         Err(error) => {
             let mut needs = Needs::default();
             let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
             needs.read(rights, "the chart's objects");
-            needs.new_namespaces = new_namespaces(request, &rendered.objects).await;
-            return Err(told(request, needs, error).await);
+            needs.new_namespaces = new_namespaces(making, &rendered.objects).await;
+            return Err(told(&**making.cluster, needs, error).await);
         }
     };
     let absent = rendered.objects.iter().zip(&live).filter(|(_, live)| live.is_none());
@@ -308,7 +346,7 @@ async fn gated(
             .objects
             .iter()
             .zip(live)
-            .map(|(object, live)| state(request, object, live, &created, &key)),
+            .map(|(object, live)| state(making, object, live, &created, &key)),
     )
     .buffered(CONCURRENCY)
     .collect()
@@ -357,7 +395,7 @@ async fn gated(
         let after = hash(&state.after, &state);
         let mut item = object.item.clone();
         item.value = state.desired.object.clone();
-        if let Some(restart) = restart(&*request.cluster, object, &state, &survey).await {
+        if let Some(restart) = restart(&**making.cluster, object, &state, &survey).await {
             plan.restarts.push(restart);
         }
         prepared.push(PreparedObject {
@@ -371,37 +409,36 @@ async fn gated(
         });
     }
     plan.unchecked.extend(source.looked_up.stand_ins());
-    talos_inventory(request, &survey, &mut plan, &prepared).await;
+    talos_inventory(making, &survey, &mut plan, &prepared).await;
     let foreign_only = foreign_only(&survey, &settled, &rendered);
-    plan.left_objects = left_objects(request, &foreign_only).await;
+    plan.left_objects = left_objects(making, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
-    let mut needs =
-        needs(request, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
+    let mut needs = needs(making, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
     needs.looking(&settled.looking);
     drop(written);
     rendered.keep(&kept);
-    room::records(&mut plan, &survey, &settled, &rendered);
+    room::records(making.place, &mut plan, &survey, &settled, &rendered);
     // Where nothing is done, nothing is asked.
     if plan.outcome != Outcome::Nothing {
-        let (who, caller) = (&request.who_writes, survey.identity.user.as_str());
-        plan.rights = rights::check(&*request.cluster, who, caller, &needs).await;
+        let (who, caller) = (making.who_writes, survey.identity.user.as_str());
+        plan.rights = rights::check(&**making.cluster, who, caller, &needs).await;
         plan.refusals.extend(plan.rights.refusal());
-        consent(&mut plan);
+        consent(making.place, &mut plan);
     }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(key.values(&settled.effective)));
     let canonical = json!({
-        "schemaVersion": SCHEMA_VERSION,
+        "schemaVersion": plan.schema_version,
         "chart": plan.chart.digest,
         "values": key.hash(&Value::from(values.unwrap_or_default())),
         "from": plan.found.version,
-        "to": request.pinned.version.to_string(),
+        "to": making.version,
         "records": records,
         "objects": parts.into_iter().filter(|part| !part.is_null()).collect::<Vec<_>>(),
     });
     plan.digest = digest::digest(&canonical);
     if plan.found.talos {
-        kube_prism::unchecked(&mut plan, &request.kube_prism);
+        kube_prism::unchecked(&mut plan, making.kube_prism);
     }
     let is_written = plan.outcome != Outcome::Nothing;
     let values = settled.effective;
@@ -416,7 +453,7 @@ async fn gated(
         needs,
     };
     if is_written {
-        room::stored_plan(&mut prepared);
+        room::stored_plan(making.place, &mut prepared);
     }
     if prepared.plan.is_refused() {
         prepared.plan.outcome = Outcome::Refused;
@@ -426,19 +463,18 @@ async fn gated(
 
 /// The rights that a plan takes, from its first request to the last.
 async fn needs(
-    request: &Request<'_>,
+    making: &Making<'_>,
     survey: &Survey,
     plan: &Plan,
     written: &[Written<'_>],
     foreign_only: &[Item],
     looked_up: &LookedUp,
 ) -> Needs {
-    let cluster = &*request.cluster;
-    let mut needs = Needs::default();
-    needs.reading();
+    let cluster = &**making.cluster;
+    let mut needs = making.reading.clone();
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
-    let own = read(cluster, &namespaces, "", RECORD_NAMESPACE).await;
-    needs.own(!matches!(own, Ok(None)));
+    let own = read(cluster, &namespaces, "", &making.place.home).await;
+    needs.own(making.place, !matches!(own, Ok(None)));
     needs.records(&plan.records);
     if survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
         needs.inventory();
@@ -453,11 +489,11 @@ async fn needs(
 }
 
 /// Namespaces of the chart that are not there yet, so that no Role can lie in them.
-async fn new_namespaces(request: &Request<'_>, objects: &[RenderedObject]) -> BTreeSet<String> {
+async fn new_namespaces(making: &Making<'_>, objects: &[RenderedObject]) -> BTreeSet<String> {
     let mut new = BTreeSet::new();
     for object in objects.iter().filter(|object| object.item.kind().kind == "Namespace") {
         let target = &object.item.target;
-        if request.cluster.get(target).await.is_err_and(|error| error.is_not_found()) {
+        if making.cluster.get(target).await.is_err_and(|error| error.is_not_found()) {
             new.insert(target.name.clone());
         }
     }
@@ -466,7 +502,7 @@ async fn new_namespaces(request: &Request<'_>, objects: &[RenderedObject]) -> BT
 
 /// What Talos' inventory lists. It decides nothing, so that a failure is only told.
 async fn talos_inventory(
-    request: &Request<'_>,
+    making: &Making<'_>,
     survey: &Survey,
     plan: &mut Plan,
     objects: &[PreparedObject],
@@ -474,7 +510,7 @@ async fn talos_inventory(
     if !survey.detected.nodes.iter().any(cilium::detect::Node::runs_talos) {
         return;
     }
-    match inventory::look(&*request.cluster, objects).await {
+    match inventory::look(&**making.cluster, objects).await {
         Ok(about) => plan.talos_inventory = Some(about),
         Err(error) => plan.unchecked.push(format!(
             "what Talos' inventory (ConfigMap {}/{}) lists: {error}",
@@ -498,7 +534,8 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         ..Causes::default()
     };
     if let Origin::Release(release) = &settled.provenance.source {
-        let items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
+        let items =
+            rendered::manifest_objects(&survey.discovery, &release.manifest, &settled.namespace);
         causes.foreign = cause::index(items.iter().map(|item| &item.value));
         // Only where the user said something else than ichor wants do owned keys change anything.
         if (!plan.values.overridden.is_empty() || !plan.values.changes.is_empty())
@@ -517,14 +554,15 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
 /// Objects of the foreign release that the chart does not render.
 fn foreign_only(survey: &Survey, settled: &Settled, rendered: &Rendered) -> Vec<Item> {
     let Origin::Release(release) = &settled.provenance.source else { return Vec::new() };
-    let mut items = rendered::manifest_objects(&survey.discovery, &release.manifest, NAMESPACE);
+    let mut items =
+        rendered::manifest_objects(&survey.discovery, &release.manifest, &settled.namespace);
     items.retain(|item| !rendered.objects.iter().any(|object| object.item.matches(item)));
     items
 }
 
 /// Those that are live. One that may not be read counts as live; the missing right is told apart.
-async fn left_objects(request: &Request<'_>, foreign_only: &[Item]) -> Vec<ObjectAbout> {
-    let cluster = &*request.cluster;
+async fn left_objects(making: &Making<'_>, foreign_only: &[Item]) -> Vec<ObjectAbout> {
+    let cluster = &**making.cluster;
     let live: Vec<bool> = stream::iter(foreign_only.iter().map(|item| async move {
         match cluster.get(&item.target).await {
             Ok(_) => true,

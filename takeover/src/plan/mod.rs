@@ -5,14 +5,15 @@
 //! [`HIDDEN`], and enter the digest as keyed hashes.
 
 mod asks;
-mod begun;
+pub(crate) mod begun;
 mod cause;
 mod digest;
 mod dry_runs;
 mod kube_prism;
-mod make;
-mod origin;
-mod preconditions;
+pub(crate) mod make;
+pub(crate) mod making;
+pub(crate) mod origin;
+pub(crate) mod preconditions;
 mod recovery;
 mod restart;
 pub(crate) mod rights;
@@ -41,6 +42,21 @@ pub use text::{Look, to_terminal, to_text};
 /// The form of a plan's JSON.
 pub const SCHEMA_VERSION: &str = "ichor.maesh.dev/cni-plan/v1";
 
+/// The form of the JSON of a plan that adopts a release of any chart.
+pub const RELEASE_SCHEMA_VERSION: &str = "ichor.maesh.dev/release-plan/v1";
+
+/// The release that a plan makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseAbout {
+    /// Its name.
+    pub name: String,
+    /// Its namespace, in which records, lock, stored plan and backups lie too.
+    pub namespace: String,
+    /// `Secret` or `ConfigMap`: what its records lie in.
+    pub records: String,
+}
+
 /// What a takeover would do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,6 +65,9 @@ pub struct Plan {
     pub schema_version: String,
     /// SHA-256 of what a consent is about: `sha256:…`. Empty when the plan refuses.
     pub digest: String,
+    /// The release that is made; none for ichor's own of Cilium.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseAbout>,
     /// What comes of it.
     pub outcome: Outcome,
     /// What was found.
@@ -418,6 +437,19 @@ pub struct Size {
 pub const MAX_SECRET: usize = 1024 * 1024;
 
 impl Plan {
+    /// What is taken over, for people.
+    pub(crate) fn subject(&self) -> String {
+        self.release.as_ref().map_or_else(
+            || "Cilium".to_owned(),
+            |release| format!("Release {} in namespace {}", release.name, release.namespace),
+        )
+    }
+
+    /// The namespace of records and backups.
+    pub(crate) fn home(&self) -> &str {
+        self.release.as_ref().map_or(cilium::pinned::RECORD_NAMESPACE, |release| &release.namespace)
+    }
+
     /// Whether nothing keeps the plan from being carried out.
     pub fn is_refused(&self) -> bool {
         !self.refusals.is_empty()

@@ -9,7 +9,7 @@ use super::make::Request;
 use super::{ObjectAbout, RecordAbout, RecoveredAbout, ValuesAbout};
 use crate::survey::{Survey, text};
 
-pub(super) fn tell(provenance: &Provenance) -> String {
+pub(crate) fn tell(provenance: &Provenance) -> String {
     match &provenance.source {
         Origin::Own => "ichor's own release".to_owned(),
         Origin::Release(release) => {
@@ -99,7 +99,7 @@ fn own_values(provenance: &Provenance) -> Map {
 }
 
 /// The foreign records, oldest first.
-pub(super) fn records(provenance: &Provenance, survey: &Survey) -> Vec<RecordAbout> {
+pub(crate) fn records(provenance: &Provenance, survey: &Survey) -> Vec<RecordAbout> {
     let Origin::Release(release) = &provenance.source else { return Vec::new() };
     release
         .history

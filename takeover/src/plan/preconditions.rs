@@ -3,6 +3,7 @@
 use cilium::detect;
 use cilium::kube_proxy::{self, Replacement};
 use cilium::owned::{self, Facts, Live};
+use cilium::pinned::NAMESPACE;
 use cilium::provenance::{self, Evidence, Provenance, Source as Origin};
 use cilium::values;
 use cilium::version::{self, Step};
@@ -27,13 +28,15 @@ pub(super) struct Checked {
 }
 
 /// What is settled before the gate.
-pub(super) struct Settled {
-    pub(super) provenance: Provenance,
-    pub(super) user: Map,
-    pub(super) effective: Map,
-    pub(super) step: Step,
+pub(crate) struct Settled {
+    pub(crate) provenance: Provenance,
+    /// The namespace that objects of the foreign release lie in which name none.
+    pub(crate) namespace: String,
+    pub(crate) user: Map,
+    pub(crate) effective: Map,
+    pub(crate) step: Step,
     /// What it takes to know that there is nothing but what was found.
-    pub(super) looking: Vec<Right>,
+    pub(crate) looking: Vec<Right>,
 }
 
 /// Everything that is checked before the chart is rendered. All that is wrong is told at once.
@@ -272,7 +275,8 @@ pub(super) fn settle(
     if matches!(provenance.source, Origin::Own) {
         plan.outcome = own_outcome(&provenance);
     }
-    Some(Settled { provenance, user, effective: effective.values, step, looking })
+    let (namespace, effective) = (NAMESPACE.to_owned(), effective.values);
+    Some(Settled { provenance, namespace, user, effective, step, looking })
 }
 
 /// What is left to do when there are only ichor's own records.

@@ -54,7 +54,11 @@ pub(super) async fn restart(
         },
         leaves,
         pods,
-        nodes: nodes.unwrap_or_else(|| pods.min(survey.detected.nodes.len() as u64)),
+        nodes: nodes.unwrap_or_else(|| match survey.detected.nodes.len() as u64 {
+            // They were not looked at.
+            0 => pods,
+            nodes => pods.min(nodes),
+        }),
         on_delete: strategy == "OnDelete",
     })
 }

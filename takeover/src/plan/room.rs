@@ -1,7 +1,6 @@
 //! Room for the Secrets that a takeover writes, judged by what would be sent.
 
 use cilium::object::ObjectRef;
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::error_chain;
 use serde_json::{Value, json};
 
@@ -9,18 +8,25 @@ use super::make::{Prepared, refusal};
 use super::origin::find_record;
 use super::preconditions::Settled;
 use super::{Outcome, Plan, Size};
+use crate::place::Place;
 use crate::rendered::Rendered;
 use crate::room::Weight;
 use crate::run::backup::{self, BackupError};
-use crate::run::stored::{self, StoredPlan};
+use crate::run::stored::StoredPlan;
 use crate::survey::Survey;
 
 /// Bytes that ichor's record may grow by before it is complete: a description with an error.
 const DESCRIPTION: usize = 8 * 1024;
 
 /// Forecasts ichor's record and the backups, and refuses what does not fit.
-pub(super) fn records(plan: &mut Plan, survey: &Survey, settled: &Settled, rendered: &Rendered) {
-    let draft = crate::run::record::draft(rendered, &settled.effective, 1, "", "");
+pub(super) fn records(
+    place: &Place,
+    plan: &mut Plan,
+    survey: &Survey,
+    settled: &Settled,
+    rendered: &Rendered,
+) {
+    let draft = crate::run::record::draft(place, rendered, &settled.effective, 1, "", "");
     if let Ok(record) = draft
         && let Ok(text) = helm_rs::release::encode(&record.to_json())
     {
@@ -28,7 +34,10 @@ pub(super) fn records(plan: &mut Plan, survey: &Survey, settled: &Settled, rende
         let newest = newest.map_or(0, |newest| newest.revision);
         let revision = if plan.outcome == Outcome::Nothing { newest.max(1) } else { newest + 1 };
         let what = format!(
-            "ichor's record (Secret {RECORD_NAMESPACE}/sh.helm.release.v1.{RELEASE}.v{revision})"
+            "ichor's record ({} {}/sh.helm.release.v1.{}.v{revision})",
+            place.kind(),
+            place.home,
+            place.release
         );
         let mut weight = Weight::of(&json!({}));
         weight.data = text.len() + DESCRIPTION;
@@ -43,12 +52,12 @@ pub(super) fn records(plan: &mut Plan, survey: &Survey, settled: &Settled, rende
         .iter()
         .filter_map(|record| {
             let about = &record.about;
-            let place = ObjectRef::new(&about.kind, &about.namespace, &about.name);
-            Some((about.kind.as_str(), find_record(survey, &place)?))
+            let at = ObjectRef::new(&about.kind, &about.namespace, &about.name);
+            Some((about.kind.as_str(), find_record(survey, &at)?))
         })
         .collect();
     let total: usize = plan.records.iter().map(|record| record.bytes).sum();
-    let forecast = backup::forecast(&found);
+    let forecast = backup::forecast(place, &found);
     if total > 0 {
         let what = "the backup of the foreign records, in all".to_owned();
         plan.sizes.push(Size { what, bytes: total });
@@ -61,9 +70,9 @@ pub(super) fn records(plan: &mut Plan, survey: &Survey, settled: &Settled, rende
 }
 
 /// Forecasts the stored plan, which holds everything else.
-pub(super) fn stored_plan(prepared: &mut Prepared) {
-    let what = format!("the stored plan (Secret {RECORD_NAMESPACE}/{})", stored::SECRET);
-    let weight = match StoredPlan::of(prepared).secret() {
+pub(super) fn stored_plan(place: &Place, prepared: &mut Prepared) {
+    let what = format!("the stored plan (Secret {}/{})", place.home, place.plan);
+    let weight = match StoredPlan::of(prepared).secret(place) {
         Ok(secret) => Weight::of(&secret),
         Err(error) => {
             prepared.plan.refusals.push(refusal("Room", error_chain(&error)));

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::cause::Causes;
 use super::digest::is_stand_in_entry;
-use super::make::{CONCURRENCY, PlanError, Request};
+use super::make::{CONCURRENCY, PlanError};
+use super::making::Making;
 use super::{
     Action, Cause, Computed, Difference, HIDDEN, Key, ObjectAbout, ObjectPlan, OtherLeaf,
     ResidueAbout,
@@ -52,7 +53,7 @@ pub(super) async fn read_live(
 }
 
 pub(super) async fn state(
-    request: &Request<'_>,
+    making: &Making<'_>,
     object: &RenderedObject,
     live: Option<Value>,
     created: &Created,
@@ -80,7 +81,7 @@ pub(super) async fn state(
         } else if let Some(why) = created.lacking(&object.item) {
             why.clone_into(&mut state.why);
         } else {
-            match creation(request, &object.item).await {
+            match creation(making, &object.item).await {
                 Ok(after) => {
                     state.after = after;
                     state.computed = Computed::Server;
@@ -107,7 +108,7 @@ pub(super) async fn state(
     let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
     let (after, computed, why) = match &patch {
         None => (live.clone(), Computed::Unchanged, String::new()),
-        Some(patch) => after(request, &object.item, &live, patch).await?,
+        Some(patch) => after(making, &object.item, &live, patch).await?,
     };
     let classes = gate::classify(&live, &after, &desired);
     let changes = !classes.differences.is_empty() || !classes.ownership.is_empty();
@@ -184,32 +185,32 @@ fn no_dry_run(item: &Item, source: ClusterError) -> Result<String, PlanError> {
 }
 
 /// A dry run of a creation.
-async fn creation(request: &Request<'_>, item: &Item) -> Result<Value, ClusterError> {
-    let known = request.dry_runs.and_then(|runs| runs.known(&item.target, None, &item.value));
+async fn creation(making: &Making<'_>, item: &Item) -> Result<Value, ClusterError> {
+    let known = making.dry_runs.and_then(|runs| runs.known(&item.target, None, &item.value));
     if let Some(after) = known {
         return Ok(after);
     }
-    let after = request.cluster.create(&item.target, &item.value, &dry_run()).await?;
-    if let Some(runs) = request.dry_runs {
+    let after = making.cluster.create(&item.target, &item.value, &dry_run()).await?;
+    if let Some(runs) = making.dry_runs {
         runs.keep(&item.target, None, &item.value, &after);
     }
     Ok(after)
 }
 
 async fn after(
-    request: &Request<'_>,
+    making: &Making<'_>,
     item: &Item,
     live: &Value,
     patch: &Patch,
 ) -> Result<(Value, Computed, String), PlanError> {
     let target = &item.target;
-    let known = request.dry_runs.and_then(|runs| runs.known(target, Some(live), &patch.body));
+    let known = making.dry_runs.and_then(|runs| runs.known(target, Some(live), &patch.body));
     if let Some(after) = known {
         return Ok((after, Computed::Server, String::new()));
     }
-    match request.cluster.patch(target, patch, &dry_run()).await {
+    match making.cluster.patch(target, patch, &dry_run()).await {
         Ok(after) => {
-            if let Some(runs) = request.dry_runs {
+            if let Some(runs) = making.dry_runs {
                 runs.keep(target, Some(live), &patch.body, &after);
             }
             Ok((after, Computed::Server, String::new()))

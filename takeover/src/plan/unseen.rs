@@ -63,5 +63,5 @@ pub(super) async fn check(
     needs.seeing_own();
     needs.looking(&looking);
     let error = failed(hidden.right.to_string())(hidden.source.clone());
-    Err(told(request, needs, error.into()).await)
+    Err(told(&*request.cluster, needs, error.into()).await)
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::apply::FIELD_MANAGER;
 use helm_rs::cluster::{
     Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Target, WriteOptions, list_all,
@@ -16,14 +15,15 @@ use helm_rs::cluster::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::place::{CILIUM, Place};
 use crate::plan::{MAX_SECRET, RecordAbout};
 use crate::room::Weight;
-use crate::survey::{config_maps, read, secrets, text};
+use crate::survey::{read, resource_of, secrets, text};
 
-/// The first backup's name; further ones have `-2`, `-3` and so on.
-pub const SECRET: &str = "ichor-cilium-prior-release";
 /// The label by which backups are found.
 const LABEL: (&str, &str) = ("ichor.maesh.dev/backup", "prior-release");
+/// The label that says whose a backup is, where others' may lie beside it.
+const OF_RELEASE: &str = "ichor.maesh.dev/release";
 /// The annotation that tells what a backup holds.
 const INDEX: &str = "ichor.maesh.dev/prior-records";
 /// Bytes that annotations may have, less what else stands there.
@@ -218,7 +218,7 @@ fn hash(about: &BackedUp, data: &BTreeMap<String, Vec<u8>>) -> String {
 }
 
 /// The hash of a live record's object; none when it is no record.
-pub(super) fn hash_of(kind: &str, object: &Value) -> Option<String> {
+pub(crate) fn hash_of(kind: &str, object: &Value) -> Option<String> {
     read_record(kind, object).ok().map(|record| record.about.hash)
 }
 
@@ -317,17 +317,28 @@ pub(crate) fn reindex(backup: &mut Value) {
 /// Whether a backup holds records of ichor's own, which a restore retired.
 pub(crate) fn holds_own(backup: &Value) -> bool {
     let index = backup.pointer("/metadata/annotations").and_then(|all| all.get(INDEX)?.as_str());
-    index.is_some_and(|index| index.contains(&format!("\"{RECORD_NAMESPACE}\"")))
+    index.is_some_and(|index| index.contains(&format!("\"{}\"", CILIUM.home)))
 }
 
-/// All backups, by name.
+/// The labels of a place's backups.
+fn labels(place: &Place) -> BTreeMap<&str, &str> {
+    let mut labels = BTreeMap::from([LABEL]);
+    if place.is_shared {
+        labels.insert(OF_RELEASE, &place.release);
+    }
+    labels
+}
+
+/// All backups of a place, by name.
 ///
 /// # Errors
 /// [`BackupError::Cluster`]
-pub async fn backups(cluster: &dyn Cluster) -> Result<Vec<Backup>, BackupError> {
+pub async fn backups(cluster: &dyn Cluster, place: &Place) -> Result<Vec<Backup>, BackupError> {
+    let labels: Vec<String> =
+        labels(place).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
     let query = ListQuery {
-        namespace: RECORD_NAMESPACE.to_owned(),
-        labels: format!("{}={}", LABEL.0, LABEL.1),
+        namespace: place.home.to_string(),
+        labels: labels.join(","),
         ..ListQuery::default()
     };
     let page = list_all(cluster, &secrets(), &query).await.map_err(failed("list the backups"))?;
@@ -343,13 +354,41 @@ pub async fn backups(cluster: &dyn Cluster) -> Result<Vec<Backup>, BackupError> 
 /// [`BackupError`]
 pub async fn retire(
     cluster: &dyn Cluster,
+    place: &Place,
     records: &[RecordAbout],
 ) -> Result<Retired, BackupError> {
+    let (mut retired, originals) = secure(cluster, place, records).await?;
+    for original in &originals {
+        if delete(cluster, original).await? {
+            retired.deleted.push(original.title());
+        }
+    }
+    Ok(retired)
+}
+
+/// The first half of [`retire`]: backs the records up, reads the backups back, compares.
+///
+/// # Errors
+/// [`BackupError`]
+pub(crate) async fn back_up(
+    cluster: &dyn Cluster,
+    place: &Place,
+    records: &[RecordAbout],
+) -> Result<Retired, BackupError> {
+    Ok(secure(cluster, place, records).await?.0)
+}
+
+/// Backs up those records that are there, and gives them.
+async fn secure(
+    cluster: &dyn Cluster,
+    place: &Place,
+    records: &[RecordAbout],
+) -> Result<(Retired, Vec<Record>), BackupError> {
     let mut retired = Retired::default();
     let mut originals = Vec::new();
     for record in records {
-        let (kind, place) = (record.about.kind.as_str(), &record.about);
-        let found = read_object(cluster, kind, &place.namespace, &place.name).await?;
+        let (kind, about) = (record.about.kind.as_str(), &record.about);
+        let found = read_object(cluster, kind, &about.namespace, &about.name).await?;
         let Some(object) = found else { continue };
         let original = read_record(kind, &object)?;
         // Another record under the same name is not the one that was consented to.
@@ -358,28 +397,23 @@ pub async fn retire(
         }
         originals.push(original);
     }
-    let known = backups(cluster).await?;
+    let known = backups(cluster, place).await?;
     let is_known =
         |record: &Record| known.iter().any(|b| b.verified().any(|other| record.is_in(other)));
     let missing: Vec<&Record> = originals.iter().filter(|record| !is_known(record)).collect();
     retired.already = originals.len() - missing.len();
     for chunk in pack(&missing) {
-        retired.backups.push(write(cluster, &chunk).await?);
+        retired.backups.push(write(cluster, place, &chunk).await?);
     }
     // Everything is read once more, so that only what a reader finds counts.
-    let found = backups(cluster).await?;
+    let found = backups(cluster, place).await?;
     for original in &originals {
         let is_safe = found.iter().any(|b| b.verified().any(|other| original.is_in(other)));
         if !is_safe {
             return Err(BackupError::Differs { backup: original.title() });
         }
     }
-    for original in &originals {
-        if delete(cluster, original).await? {
-            retired.deleted.push(original.title());
-        }
-    }
-    Ok(retired)
+    Ok((retired, originals))
 }
 
 /// Which of the records are there, in the objects that were found.
@@ -407,8 +441,7 @@ async fn read_object(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, BackupError> {
-    let resource = if kind == "Secret" { secrets() } else { config_maps() };
-    read(cluster, &resource, namespace, name)
+    read(cluster, &resource_of(kind), namespace, name)
         .await
         .map_err(failed(format!("read {kind} {namespace}/{name}")))
 }
@@ -438,26 +471,26 @@ fn pack<'a>(records: &[&'a Record]) -> Vec<Vec<&'a Record>> {
 ///
 /// # Errors
 /// [`BackupError`]: a record that cannot be copied, or whose backup is too large.
-pub(crate) fn forecast(objects: &[(&str, &Value)]) -> Result<(), BackupError> {
+pub(crate) fn forecast(place: &Place, objects: &[(&str, &Value)]) -> Result<(), BackupError> {
     let records: Result<Vec<Record>, BackupError> =
         objects.iter().map(|(kind, object)| read_record(kind, object)).collect();
     let records = records?;
     for chunk in pack(&records.iter().collect::<Vec<_>>()) {
-        secret(&format!("{SECRET}-{TRIES}"), &chunk)?;
+        secret(place, &format!("{}-{TRIES}", place.backup), &chunk)?;
     }
     Ok(())
 }
 
 /// The Secret that holds records.
-fn secret(name: &str, records: &[&Record]) -> Result<Value, BackupError> {
+fn secret(place: &Place, name: &str, records: &[&Record]) -> Result<Value, BackupError> {
     let mut data = Map::new();
     let mut index = Vec::new();
     for (number, record) in records.iter().enumerate() {
         let mut about = record.about.clone();
         for (key, bytes) in &record.data {
-            let place = format!("{}.{key}", number + 1);
-            data.insert(place.clone(), STANDARD.encode(bytes).into());
-            about.data.insert(key.clone(), place);
+            let at = format!("{}.{key}", number + 1);
+            data.insert(at.clone(), STANDARD.encode(bytes).into());
+            about.data.insert(key.clone(), at);
         }
         index.push(about);
     }
@@ -468,8 +501,8 @@ fn secret(name: &str, records: &[&Record]) -> Result<Value, BackupError> {
         "type": "ichor.maesh.dev/prior-release",
         "metadata": {
             "name": name,
-            "namespace": RECORD_NAMESPACE,
-            "labels": { LABEL.0: LABEL.1 },
+            "namespace": place.home,
+            "labels": labels(place),
             "annotations": { INDEX: index },
         },
         "data": data,
@@ -488,20 +521,25 @@ fn secret(name: &str, records: &[&Record]) -> Result<Value, BackupError> {
 }
 
 /// Writes a backup under the first name that is free; its name.
-async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, BackupError> {
+async fn write(
+    cluster: &dyn Cluster,
+    place: &Place,
+    records: &[&Record],
+) -> Result<String, BackupError> {
     let options =
         WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
     for number in 1..=TRIES {
-        let name = if number == 1 { SECRET.to_owned() } else { format!("{SECRET}-{number}") };
-        let target = Target::new(&secrets(), RECORD_NAMESPACE, &name);
-        let secret = secret(&name, records)?;
+        let first = &place.backup;
+        let name = if number == 1 { first.to_string() } else { format!("{first}-{number}") };
+        let target = Target::new(&secrets(), &place.home, &name);
+        let secret = secret(place, &name, records)?;
         match cluster.create(&target, &secret, &options).await {
             Ok(_) => return Ok(name),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(format!("write backup {name}"))(error)),
         }
     }
-    Err(BackupError::Differs { backup: SECRET.to_owned() })
+    Err(BackupError::Differs { backup: place.backup.to_string() })
 }
 
 /// Deletes a record, if it is still what was backed up; whether it was there. The deletion names
@@ -509,8 +547,7 @@ async fn write(cluster: &dyn Cluster, records: &[&Record]) -> Result<String, Bac
 async fn delete(cluster: &dyn Cluster, original: &Record) -> Result<bool, BackupError> {
     let about = &original.about;
     let changed = || BackupError::Changed { record: original.title() };
-    let resource = if about.kind == "Secret" { secrets() } else { config_maps() };
-    let target = Target::new(&resource, &about.namespace, &about.name);
+    let target = Target::new(&resource_of(&about.kind), &about.namespace, &about.name);
     let mut version = original.version.clone();
     for _ in 0..DELETIONS {
         let options = DeleteOptions {

@@ -3,32 +3,33 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
 use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
 use helm_rs::error_chain;
-use helm_rs::release::storage::{Labels, ObjectDriver, ObjectKind, Storage, StorageError};
+use helm_rs::release::storage::{Labels, ObjectDriver, Storage, StorageError};
 use helm_rs::release::{Record, Status};
 use serde_json::json;
 
 use super::Fenced;
 use super::backup::{self, BackupError, Retired};
-use super::lock::{self, Lock, LockError};
-use super::own::OwnError;
-use super::stored::{StoredError, StoredObject, StoredPlan};
-use super::strangers::{Live, LookError};
+use super::error::RunError;
+use super::lock::{self, Lock};
+use super::stored::{StoredObject, StoredPlan};
+use super::strangers::Live;
 use super::{own, record, rights, strangers};
 use crate::gate;
-use crate::plan::{Key, Outcome, Plan, PlanError, Refusal, Request, prepare};
+use crate::place::Place;
+use crate::plan::{Key, Outcome, Plan, Refusal};
+use crate::subject::Subject;
 use crate::survey::{builtin, text};
 
 /// How often a write is tried again when the object changed in between.
 const TRIES: usize = 5;
 
 /// A takeover that is to be made.
-pub struct Run<'a> {
+pub struct Run<'a, S> {
     /// What is planned once more, inside the lock.
-    pub request: Request<'a>,
+    pub request: S,
     /// The digest that was consented to; none to finish what an earlier consent began.
     pub digest: Option<String>,
     /// Whether changes of the running data plane were consented to.
@@ -68,143 +69,20 @@ pub struct Done {
     pub left: Vec<String>,
 }
 
-/// Why a takeover ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The plan refuses.
-    #[error("refused: {}", messages(refusals))]
-    Refused {
-        /// Why.
-        refusals: Vec<Refusal>,
-    },
-    /// The plan is another one than was consented to.
-    #[error(
-        "refused: what would be done is not what was consented to (consent {consented}, now \
-         {now}): something changed in between; look at the plan again"
-    )]
-    Digest {
-        /// The consented digest.
-        consented: String,
-        /// The digest of the plan as it is now.
-        now: String,
-    },
-    /// Something needs consent that was not given.
-    #[error("refused: consent is missing: {missing}")]
-    Consent {
-        /// What is missing.
-        missing: String,
-    },
-    /// There is no lock.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// No plan can be made.
-    #[error(transparent)]
-    Plan(Box<PlanError>),
-    /// The stored plan.
-    #[error(transparent)]
-    Stored(#[from] StoredError),
-    /// Ichor's newest record.
-    #[error(transparent)]
-    Own(#[from] OwnError),
-    /// Ichor's records.
-    #[error("ichor's record")]
-    Record(#[from] StorageError),
-    /// A record cannot be made.
-    #[error("ichor's record cannot be made: {reason}")]
-    NoRecord {
-        /// Why.
-        reason: String,
-    },
-    /// A takeover was begun, and objects are neither as they were before nor as it writes them.
-    #[error(
-        "refused: {} neither as at the consent nor as the takeover that was begun writes it: \
-         somebody else made a change. Undo it, or look at the plan as it is now (`ichor adopt \
-         --cilium-only --plan`) and consent to that one's digest",
-        are(objects)
-    )]
-    Stranger {
-        /// The objects.
-        objects: Vec<String>,
-    },
-    /// The objects of a takeover that was begun cannot be read.
-    #[error(transparent)]
-    Look(#[from] LookError),
-    /// An object is neither as it was at the consent nor as it is written.
-    #[error(
-        "{object} changed since the consent, by somebody else: it was not written; look at the \
-         plan again"
-    )]
-    Changed {
-        /// The object.
-        object: String,
-    },
-    /// An object cannot be read or written.
-    #[error("{doing}")]
-    Object {
-        /// What was being done.
-        doing: String,
-        /// What the cluster says.
-        source: ClusterError,
-    },
-    /// An object's patch cannot be made.
-    #[error("the patch for {object}")]
-    Patch {
-        /// The object.
-        object: String,
-        /// Why.
-        source: mergepatch::Error,
-    },
-    /// The rollout did not become Ready.
-    #[error("the rollout is not Ready")]
-    Wait(#[from] WaitError),
-    /// The foreign records cannot be retired.
-    #[error(transparent)]
-    Backup(#[from] BackupError),
-    /// The end was asked for.
-    #[error("stopped, as was asked; run it again to go on")]
-    Cancelled,
-}
-
-fn are(objects: &[String]) -> String {
-    format!("{} {}", objects.join(", "), if objects.len() == 1 { "is" } else { "are each" })
-}
-
-fn messages(refusals: &[Refusal]) -> String {
-    refusals.iter().map(|refusal| refusal.message.as_str()).collect::<Vec<_>>().join("; ")
-}
-
-impl From<PlanError> for RunError {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(Box::new(error))
-    }
-}
-
-impl RunError {
-    /// Whether the answer is no, with nothing written but the namespace and the lock.
-    pub fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { .. }
-                | Self::Digest { .. }
-                | Self::Stranger { .. }
-                | Self::Consent { .. }
-                | Self::Own(OwnError::Damaged { .. })
-                | Self::Stored(StoredError::Content { .. })
-                | Self::Lock(LockError::Held { .. })
-        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
-    }
-}
-
 /// Makes the takeover, or finishes one.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::is_refusal`] tells whether something was begun.
-pub async fn take_over(run: &Run<'_>) -> Result<Done, RunError> {
-    let cluster = &run.request.cluster;
+pub async fn take_over<S: Subject>(run: &Run<'_, S>) -> Result<Done, RunError> {
+    let (cluster, clock, place) = (run.request.cluster(), run.request.clock(), run.request.place());
     if !rights::check_own(run).await? {
-        create_namespace(&**cluster).await?;
+        if place.is_shared {
+            return Err(RunError::Refused { refusals: vec![no_namespace(place)] });
+        }
+        create_namespace(&**cluster, place).await?;
     }
-    let lock = lock::acquire(cluster, run.request.clock, &run.holder, run.observer).await?;
+    let leases = run.request.leases();
+    let lock = lock::acquire(cluster, clock, leases, &run.holder, run.observer).await?;
     let fenced = Fenced::new(cluster, &lock);
     let result = locked(run, &lock, &fenced).await;
     // A run that was killed releases nothing.
@@ -226,13 +104,36 @@ fn is_killed(error: &RunError) -> bool {
     false
 }
 
-async fn create_namespace(cluster: &dyn Cluster) -> Result<(), RunError> {
+/// Only ichor's own namespace is made; a release's is the user's.
+pub(crate) fn no_namespace(place: &Place) -> Refusal {
+    let home = &place.home;
+    Refusal {
+        reason: "Namespace".to_owned(),
+        message: format!(
+            "namespace {home}, which the records are to lie in, does not exist: create it first \
+             (`kubectl create namespace {home}`)"
+        ),
+    }
+}
+
+/// What made the release is no takeover.
+pub(crate) fn another_action(place: &Place) -> Refusal {
+    Refusal {
+        reason: "Taken".to_owned(),
+        message: format!(
+            "{} is there already, and another action made it (Secret {}/{}): `{}` undoes that one",
+            place.words.what, place.home, place.plan, place.words.restore
+        ),
+    }
+}
+
+async fn create_namespace(cluster: &dyn Cluster, place: &Place) -> Result<(), RunError> {
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
-    let doing = || format!("create namespace {RECORD_NAMESPACE}");
+    let doing = || format!("create namespace {}", place.home);
     let object = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": RECORD_NAMESPACE },
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": place.home },
     });
-    let target = Target::new(&namespaces, "", RECORD_NAMESPACE);
+    let target = Target::new(&namespaces, "", &place.home);
     match cluster.create(&target, &object, &options()).await {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -244,19 +145,27 @@ fn options() -> WriteOptions {
     WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
 }
 
-async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<Done, RunError> {
-    let clock = run.request.clock;
-    let mut driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
+async fn locked<S: Subject>(
+    run: &Run<'_, S>,
+    lock: &Lock<'_>,
+    cluster: &Fenced<'_>,
+) -> Result<Done, RunError> {
+    let (clock, place) = (run.request.clock(), run.request.place());
+    let mut driver = ObjectDriver::new(cluster, clock, place.records, &place.home);
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
     let storage = Storage::new(&driver);
-    let last = own::newest(&storage).await?;
-    if let Some(refusal) = last.as_ref().and_then(own::Newest::unfinished_action) {
+    let last = own::newest(place, &storage).await?;
+    if let Some(refusal) = last.as_ref().and_then(|last| last.unfinished_action(place)) {
         return Err(RunError::Refused { refusals: vec![refusal] });
     }
     let stored = match &last {
         None => None,
-        Some(_) => StoredPlan::read(cluster).await?,
+        Some(_) => StoredPlan::read(cluster, place).await?,
     };
+    let is_another = |stored: &StoredPlan| stored.plan.schema_version != run.request.schema();
+    if stored.as_ref().is_some_and(is_another) {
+        return Err(RunError::Refused { refusals: vec![another_action(place)] });
+    }
     let now = clock.now().to_string();
     let mut done = Done::default();
     let Work { stored, mut record, live } = match last {
@@ -270,7 +179,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
             let work = match (stored, resumed) {
                 (Some(mut stored), Some(live)) => {
                     let manifest = last.record.manifest().map_err(StorageError::Field)?;
-                    stored.fill(&manifest, &*discovery(cluster).await?)?;
+                    stored.fill(place, &manifest, &*discovery(cluster).await?)?;
                     rights::check_stored(run, &stored).await?;
                     let record = record::again(&last.record, revision + 1, &now)
                         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
@@ -290,13 +199,13 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
                 storage.update(&last.record, &last.labels).await?;
             }
             if !done.resumed {
-                work.stored.write(cluster).await?;
+                work.stored.write(cluster, place).await?;
             }
             work
         }
         None => {
             let work = fresh(run, lock, 1, &now).await?;
-            work.stored.write(cluster).await?;
+            work.stored.write(cluster, place).await?;
             work
         }
     };
@@ -318,7 +227,7 @@ async fn locked(run: &Run<'_>, lock: &Lock<'_>, cluster: &Fenced<'_>) -> Result<
     set_status(&mut record, &Status::Deployed, record::COMPLETE)?;
     storage.update(&record, &Labels::new()).await?;
     run.observer.log("the record is deployed; now the foreign records");
-    done.records = backup::retire(cluster, &stored.plan.records).await?;
+    done.records = backup::retire(cluster, run.request.place(), &stored.plan.records).await?;
     done.left = left(&stored.plan);
     Ok(done)
 }
@@ -336,8 +245,8 @@ struct Work {
 /// Whether what was begun is finished by its own plan, and not by a new one: the consent is to that
 /// plan. Then every object must be in its state before or after that plan's write; the live
 /// objects.
-async fn resumable(
-    run: &Run<'_>,
+async fn resumable<S: Subject>(
+    run: &Run<'_, S>,
     cluster: &dyn Cluster,
     stored: Option<&StoredPlan>,
 ) -> Result<Option<Vec<Live>>, RunError> {
@@ -349,13 +258,14 @@ async fn resumable(
     if looked.strangers.is_empty() {
         Ok(Some(looked.live))
     } else {
-        Err(RunError::Stranger { objects: looked.strangers })
+        let look = run.request.place().words.look.to_string();
+        Err(RunError::Stranger { look, objects: looked.strangers })
     }
 }
 
 /// What is left to do when ichor's record is deployed: foreign records, or nothing.
-async fn deployed(
-    run: &Run<'_>,
+async fn deployed<S: Subject>(
+    run: &Run<'_, S>,
     lock: &Lock<'_>,
     cluster: &Fenced<'_>,
     stored: Option<StoredPlan>,
@@ -383,7 +293,7 @@ async fn deployed(
     Ok(Done {
         resumed: true,
         revision,
-        records: backup::retire(cluster, &stored.plan.records).await?,
+        records: backup::retire(cluster, run.request.place(), &stored.plan.records).await?,
         left: left(&stored.plan),
         digest: stored.plan.digest,
         ..Done::default()
@@ -410,8 +320,12 @@ fn set_status(record: &mut Record, status: &Status, description: &str) -> Result
 }
 
 /// Nothing is left to do but to say so.
-async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Done, RunError> {
-    let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
+async fn check_done<S: Subject>(
+    run: &Run<'_, S>,
+    lock: &Lock<'_>,
+    revision: i64,
+) -> Result<Done, RunError> {
+    let prepared = lock.keep_reading(Box::pin(run.request.prepare())).await??;
     if prepared.plan.outcome == Outcome::Nothing {
         return Ok(Done { nothing: true, revision, ..Done::default() });
     }
@@ -420,18 +334,24 @@ async fn check_done(run: &Run<'_>, lock: &Lock<'_>, revision: i64) -> Result<Don
     } else {
         vec![Refusal {
             reason: "Unknown".to_owned(),
-            message:
-                "ichor's record is deployed, but a foreign release holds this Cilium too, and \
-                      no stored plan tells how that came: remove the record that is not in use"
-                    .to_owned(),
+            message: format!(
+                "ichor's record is deployed, but a foreign release holds {} too, and no stored \
+                     plan tells how that came: remove the record that is not in use",
+                run.request.place().words.what
+            ),
         }]
     };
     Err(RunError::Refused { refusals })
 }
 
 /// Plans again, and holds the plan against the consent.
-async fn fresh(run: &Run<'_>, lock: &Lock<'_>, revision: i64, now: &str) -> Result<Work, RunError> {
-    let prepared = lock.keep_reading(Box::pin(prepare(&run.request))).await??;
+async fn fresh<S: Subject>(
+    run: &Run<'_, S>,
+    lock: &Lock<'_>,
+    revision: i64,
+    now: &str,
+) -> Result<Work, RunError> {
+    let prepared = lock.keep_reading(Box::pin(run.request.prepare())).await??;
     if prepared.plan.is_refused() {
         return Err(RunError::Refused { refusals: prepared.plan.refusals });
     }
@@ -457,14 +377,14 @@ async fn fresh(run: &Run<'_>, lock: &Lock<'_>, revision: i64, now: &str) -> Resu
         return Err(RunError::Cancelled);
     }
     let stored = StoredPlan::of(&prepared);
-    let record = record::draft(rendered, &prepared.values, revision, now, now)
+    let record = record::draft(run.request.place(), rendered, &prepared.values, revision, now, now)
         .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
     let live = prepared.objects.into_iter().map(|object| object.live).collect();
     Ok(Work { stored, record, live })
 }
 
-async fn write_and_wait(
-    run: &Run<'_>,
+async fn write_and_wait<S: Subject>(
+    run: &Run<'_, S>,
     cluster: &Fenced<'_>,
     stored: &StoredPlan,
     live: Vec<Live>,
@@ -495,7 +415,7 @@ async fn write_and_wait(
         workloads.len()
     ));
     let wanted = WaitOptions { timeout: run.timeout, jobs: false };
-    let waited = wait(cluster, run.request.clock, &workloads, wanted, run.observer, run.cancel);
+    let waited = wait(cluster, run.request.clock(), &workloads, wanted, run.observer, run.cancel);
     waited.await.map_err(|error| match error {
         WaitError::Cancelled => RunError::Cancelled,
         error => error.into(),

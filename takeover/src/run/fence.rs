@@ -19,13 +19,13 @@ use crate::survey::text;
 pub struct Fenced<'a> {
     inner: Arc<dyn Cluster>,
     lock: &'a Lock<'a>,
-    /// Versions of Secrets by `namespace/name`.
+    /// Versions of Secrets and ConfigMaps by kind, namespace and name.
     seen: Mutex<BTreeMap<String, String>>,
 }
 
 fn stopped(error: LockError) -> ClusterError {
     match error {
-        LockError::Cluster(error) => error,
+        LockError::Cluster { source, .. } => source,
         other => ClusterError::Configuration { reason: other.to_string() },
     }
 }
@@ -36,10 +36,11 @@ impl<'a> Fenced<'a> {
         Self { inner: Arc::clone(inner), lock, seen: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Remembers the versions in which Secrets were read or written.
+    /// Remembers the versions in which Secrets and ConfigMaps were read or written.
     fn saw(&self, answer: &impl Answer) {
-        let secrets = answer.objects().iter().filter(|object| text(object, "/kind") == "Secret");
-        for object in secrets {
+        let is_record = |kind: &str| matches!(kind, "Secret" | "ConfigMap");
+        let objects = answer.objects().iter().filter(|object| is_record(text(object, "/kind")));
+        for object in objects {
             let version = text(object, "/metadata/resourceVersion").to_owned();
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.insert(place(object), version);
@@ -48,7 +49,9 @@ impl<'a> Fenced<'a> {
 }
 
 fn place(object: &Value) -> String {
-    format!("{}/{}", text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+    ["/kind", "/metadata/namespace", "/metadata/name"]
+        .map(|pointer| text(object, pointer))
+        .join("/")
 }
 
 impl Wrapper for Fenced<'_> {

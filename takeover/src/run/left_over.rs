@@ -1,15 +1,15 @@
 //! What an earlier run left: a takeover that was begun and is not complete.
 
-use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::cluster::{Clock, Cluster, ClusterError};
 use helm_rs::release::Status;
-use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage};
+use helm_rs::release::storage::{ObjectDriver, Storage};
 
 use super::own::{self, OwnError};
 use super::stored::{StoredError, StoredPlan};
 use super::strangers::{self, LookError};
+use crate::place::{CILIUM, Place};
 use crate::plan::Plan;
-use crate::survey::{config_maps, read, secrets, text};
+use crate::survey::{read, resource_of, text};
 
 /// A takeover that is not complete.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +54,8 @@ impl LeftOverError {
     }
 }
 
-/// Looks for a takeover that was begun and is not complete. The next run finishes it by its own
-/// plan, whatever a new plan would say.
+/// Looks for a takeover of Cilium that was begun and is not complete. The next run finishes it by
+/// its own plan, whatever a new plan would say.
 ///
 /// # Errors
 /// [`LeftOverError`]
@@ -63,18 +63,29 @@ pub async fn left_over(
     cluster: &dyn Cluster,
     clock: &dyn Clock,
 ) -> Result<Option<LeftOver>, LeftOverError> {
-    let driver = ObjectDriver::new(cluster, clock, ObjectKind::Secret, RECORD_NAMESPACE);
-    let Some(newest) = own::newest(&Storage::new(&driver)).await? else { return Ok(None) };
-    if newest.unfinished_action().is_some() {
+    left_over_at(&CILIUM, cluster, clock).await
+}
+
+/// [`left_over`] of any release.
+///
+/// # Errors
+/// [`LeftOverError`]
+pub async fn left_over_at(
+    place: &Place,
+    cluster: &dyn Cluster,
+    clock: &dyn Clock,
+) -> Result<Option<LeftOver>, LeftOverError> {
+    let driver = ObjectDriver::new(cluster, clock, place.records, &place.home);
+    let Some(newest) = own::newest(place, &Storage::new(&driver)).await? else { return Ok(None) };
+    if newest.unfinished_action(place).is_some() {
         return Ok(None);
     }
     let own::Newest { revision, status, .. } = newest;
-    let Some(stored) = StoredPlan::read(cluster).await? else { return Ok(None) };
+    let Some(stored) = StoredPlan::read(cluster, place).await? else { return Ok(None) };
     let mut records = 0;
     for record in &stored.plan.records {
-        let resource = if record.about.kind == "Secret" { secrets() } else { config_maps() };
         let (namespace, name) = (&record.about.namespace, &record.about.name);
-        let live = read(cluster, &resource, namespace, name).await?;
+        let live = read(cluster, &resource_of(&record.about.kind), namespace, name).await?;
         records += usize::from(live.is_some_and(|live| text(&live, "/metadata/uid") == record.uid));
     }
     if status == Status::Deployed && records == 0 {

@@ -1,4 +1,4 @@
-//! The lock: at most one takeover in a cluster.
+//! The lock: at most one takeover of a release, and of the release that it comes from.
 //!
 //! A Lease that its holder renews. Whoever finds it held watches it by its own clock: renewed, it
 //! belongs to a living run; not renewed for [`DURATION`], it is taken. The holder finds out at its
@@ -21,10 +21,10 @@
 //!   server compares), a create that nothing is there ([`Fenced`](super::Fenced)). So it fails, or
 //!   does to an object that nobody wrote since what the consented plan says; the next check fails.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cilium::pinned::RECORD_NAMESPACE;
 use futures::future::{Either, select};
 use futures::lock::Mutex;
 use futures::poll;
@@ -35,8 +35,6 @@ use serde_json::{Value, json};
 
 use crate::survey::{builtin, text};
 
-/// The Lease's name.
-pub const LEASE: &str = "ichor-cni";
 /// How long a lock holds that is not renewed.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// How old a renewal may be when a write begins.
@@ -53,27 +51,48 @@ const TRIES: usize = 5;
 pub enum LockError {
     /// Another run holds it, and lives.
     #[error(
-        "another run is at work: Lease {RECORD_NAMESPACE}/{LEASE} is held by {holder}, who \
+        "another run is at work: Lease {lease} is held by {holder}, who \
          renewed it {age} s ago; wait until it is done"
     )]
     Held {
+        /// The Lease, as namespace and name.
+        lease: String,
         /// The other run.
         holder: String,
         /// Seconds since it renewed the Lease, by the cluster's account.
         age: i64,
     },
     /// Another run took it, since it was not renewed in time.
-    #[error("the lock was lost: Lease {RECORD_NAMESPACE}/{LEASE} was written by somebody else")]
-    Lost,
+    #[error("the lock was lost: Lease {lease} was written by somebody else")]
+    Lost {
+        /// The Lease, as namespace and name.
+        lease: String,
+    },
     /// The Lease could not be renewed in time.
     #[error(
-        "Lease {RECORD_NAMESPACE}/{LEASE} could not be renewed for {} s, so that what was under \
+        "Lease {lease} could not be renewed for {} s, so that what was under \
          way was given up", GIVE_UP.as_secs()
     )]
-    Late,
+    Late {
+        /// The Lease, as namespace and name.
+        lease: String,
+    },
     /// The Lease cannot be read or written.
-    #[error("Lease {RECORD_NAMESPACE}/{LEASE}")]
-    Cluster(#[from] ClusterError),
+    #[error("Lease {lease}")]
+    Cluster {
+        /// The Lease, as namespace and name.
+        lease: String,
+        /// What the cluster says.
+        source: ClusterError,
+    },
+}
+
+/// How long a renewal may take, by the age of the one before.
+type Patience = fn(Duration) -> Duration;
+
+/// For what writes nothing: a late renewal is tried as well.
+fn patient(age: Duration) -> Duration {
+    GIVE_UP.saturating_sub(age).max(RENEWAL)
 }
 
 struct State {
@@ -84,23 +103,63 @@ struct State {
     lost: bool,
 }
 
+/// Which Lease is a lock.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
 /// A lock that is held.
 pub struct Lock<'a> {
     cluster: Arc<dyn Cluster>,
     clock: &'a dyn Clock,
     holder: String,
+    namespace: String,
+    name: String,
+    /// The lock of the other release, where two are at stake.
+    other: Option<Box<Self>>,
     resource: Arc<Resource>,
     state: Mutex<State>,
 }
 
-/// Takes the lock. `holder` names this run, and no other. The observer hears that it is waited
-/// for.
+/// Takes the lock: one Lease, or those of two releases, always in the same order. `holder` names
+/// this run, and no other. The observer hears that it is waited for.
 ///
 /// # Errors
 /// [`LockError::Held`] when another run is at work.
 pub async fn acquire<'a>(
     cluster: &Arc<dyn Cluster>,
     clock: &'a dyn Clock,
+    leases: BTreeSet<LeaseName>,
+    holder: &str,
+    observer: &dyn Observer,
+) -> Result<Lock<'a>, LockError> {
+    let mut held: Option<Lock<'a>> = None;
+    for lease in leases {
+        let result = one(cluster, clock, lease, holder, observer).await;
+        match (result, held) {
+            (Ok(mut lock), before) => {
+                lock.other = before.map(Box::new);
+                held = Some(lock);
+            }
+            (Err(error), before) => {
+                if let Some(before) = before {
+                    before.release().await;
+                }
+                return Err(error);
+            }
+        }
+    }
+    held.ok_or(LockError::Lost { lease: String::new() })
+}
+
+async fn one<'a>(
+    cluster: &Arc<dyn Cluster>,
+    clock: &'a dyn Clock,
+    lease: LeaseName,
     holder: &str,
     observer: &dyn Observer,
 ) -> Result<Lock<'a>, LockError> {
@@ -108,6 +167,9 @@ pub async fn acquire<'a>(
         cluster: Arc::clone(cluster),
         clock,
         holder: holder.to_owned(),
+        namespace: lease.namespace,
+        name: lease.name,
+        other: None,
         resource: builtin("coordination.k8s.io/v1", "Lease", "leases", true),
         state: Mutex::new(State {
             version: String::new(),
@@ -121,12 +183,25 @@ pub async fn acquire<'a>(
             return Ok(lock);
         }
     }
-    Err(LockError::Lost)
+    Err(lock.lost())
 }
 
 impl Lock<'_> {
+    /// The Lease, as namespace and name.
+    fn title(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    fn lost(&self) -> LockError {
+        LockError::Lost { lease: self.title() }
+    }
+
+    fn failed(&self, source: ClusterError) -> LockError {
+        LockError::Cluster { lease: self.title(), source }
+    }
+
     fn target(&self) -> Target {
-        Target::new(&self.resource, RECORD_NAMESPACE, LEASE)
+        Target::new(&self.resource, &self.namespace, &self.name)
     }
 
     fn options() -> WriteOptions {
@@ -147,18 +222,19 @@ impl Lock<'_> {
                         Ok(true)
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-                    Err(error) => Err(error.into()),
+                    Err(source) => Err(self.failed(source)),
                 };
             }
-            Err(error) => return Err(error.into()),
+            Err(source) => return Err(self.failed(source)),
         };
         let found = if text(&found, "/spec/holderIdentity").is_empty() {
             found
         } else {
             let (other, patience) = (text(&found, "/spec/holderIdentity"), DURATION.as_secs());
             observer.log(&format!(
-                "WARNING: Lease {RECORD_NAMESPACE}/{LEASE} is held by {other}: looking for up to \
-                 {patience} s whether that run is at work"
+                "WARNING: Lease {} is held by {other}: looking for up to {patience} s whether that \
+                 run is at work",
+                self.title()
             ));
             match self.outlast(found).await? {
                 Some(found) => found,
@@ -173,7 +249,7 @@ impl Lock<'_> {
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::Conflict || error.is_not_found() => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(source) => Err(self.failed(source)),
         }
     }
 
@@ -186,7 +262,7 @@ impl Lock<'_> {
             let now = match self.cluster.get(&self.target()).await {
                 Ok(lease) => lease,
                 Err(error) if error.is_not_found() => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(source) => return Err(self.failed(source)),
             };
             let holder = text(&now, "/spec/holderIdentity");
             if holder.is_empty() {
@@ -197,7 +273,11 @@ impl Lock<'_> {
                 let age = renewed
                     .map_or(0, |time| self.clock.now().as_second() - time.as_second())
                     .max(0);
-                return Err(LockError::Held { holder: holder.to_owned(), age });
+                return Err(LockError::Held {
+                    lease: self.title(),
+                    holder: holder.to_owned(),
+                    age,
+                });
             }
             if self.clock.elapsed().saturating_sub(start) >= DURATION {
                 return Ok(Some(now));
@@ -211,7 +291,7 @@ impl Lock<'_> {
         let transitions = before
             .and_then(|lease| lease.pointer("/spec/leaseTransitions")?.as_i64())
             .map_or(0, |count| count.saturating_add(1));
-        let mut metadata = json!({ "name": LEASE, "namespace": RECORD_NAMESPACE });
+        let mut metadata = json!({ "name": self.name, "namespace": self.namespace });
         if let Some(lease) = before {
             metadata["resourceVersion"] = text(lease, "/metadata/resourceVersion").into();
         }
@@ -255,13 +335,16 @@ impl Lock<'_> {
     /// [`LockError::Lost`], or that it cannot be told: then nothing may be written either.
     pub async fn check(&self) -> Result<(), LockError> {
         // A late renewal is tried as well: it names the version, so that it hurts nobody.
-        self.renew(|age| GIVE_UP.saturating_sub(age).max(RENEWAL)).await
+        self.renew(patient).await
     }
 
-    async fn renew(&self, patience: impl FnOnce(Duration) -> Duration) -> Result<(), LockError> {
+    async fn renew(&self, patience: Patience) -> Result<(), LockError> {
+        if let Some(other) = &self.other {
+            Box::pin(other.renew(patience)).await?;
+        }
         let mut state = self.state.lock().await;
         if state.lost {
-            return Err(LockError::Lost);
+            return Err(self.lost());
         }
         let age = self.age(&state);
         if age < RENEWAL {
@@ -279,9 +362,9 @@ impl Lock<'_> {
             }
             Err(error) if error.kind() == ErrorKind::Conflict || error.is_not_found() => {
                 state.lost = true;
-                Err(LockError::Lost)
+                Err(self.lost())
             }
-            Err(error) => Err(error.into()),
+            Err(source) => Err(self.failed(source)),
         }
     }
 
@@ -297,7 +380,7 @@ impl Lock<'_> {
         }
         match select(work, self.clock.sleep(patience)).await {
             Either::Left((done, _)) => Ok(done),
-            Either::Right(_) => Err(LockError::Late),
+            Either::Right(_) => Err(LockError::Late { lease: self.title() }),
         }
     }
 
@@ -316,13 +399,13 @@ impl Lock<'_> {
     /// # Errors
     /// [`Self::check`]'s.
     pub async fn keep_reading<T>(&self, work: impl Future<Output = T>) -> Result<T, LockError> {
-        self.renewing(work, |age| GIVE_UP.saturating_sub(age).max(RENEWAL)).await
+        self.renewing(work, patient).await
     }
 
     async fn renewing<T>(
         &self,
         work: impl Future<Output = T>,
-        patience: impl Fn(Duration) -> Duration,
+        patience: Patience,
     ) -> Result<T, LockError> {
         self.check().await?;
         let mut work = std::pin::pin!(work);
@@ -332,7 +415,7 @@ impl Lock<'_> {
             }
             match select(work.as_mut(), self.clock.sleep(RENEWAL)).await {
                 Either::Left((done, _)) => return Ok(done),
-                Either::Right(_) => self.renew(&patience).await?,
+                Either::Right(_) => self.renew(patience).await?,
             }
         }
     }
@@ -353,6 +436,9 @@ impl Lock<'_> {
     /// Gives the lock back, so that the next run need not wait. What goes wrong is of no account:
     /// the Lease runs out.
     pub async fn release(&self) {
+        if let Some(other) = &self.other {
+            Box::pin(other.release()).await;
+        }
         let mut state = self.state.lock().await;
         if !state.lost {
             state.lost = true;

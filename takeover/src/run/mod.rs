@@ -8,11 +8,13 @@
 //! Each step leaves a state that the next run recognises. (Takeover rules, sections 4 and 5.)
 
 pub mod backup;
+mod error;
 mod execute;
 mod fence;
 mod left_over;
 pub mod lock;
 pub(crate) mod own;
+mod put_back;
 pub(crate) mod record;
 pub mod restore;
 mod rights;
@@ -20,8 +22,11 @@ pub mod status;
 pub mod stored;
 mod strangers;
 
-pub use execute::{Done, Run, RunError, take_over};
+pub use error::RunError;
+pub(crate) use execute::no_namespace;
+pub use execute::{Done, Run, take_over};
 pub use fence::Fenced;
-pub use left_over::{LeftOver, LeftOverError, left_over};
+pub use left_over::{LeftOver, LeftOverError, left_over, left_over_at};
 pub use own::OwnError;
+pub(crate) use put_back::give_back;
 pub use strangers::LookError;

@@ -1,10 +1,10 @@
 //! Ichor's own newest record, or what is wrong with it.
 
-use cilium::pinned::{RECORD_NAMESPACE, RELEASE};
 use helm_rs::error_chain;
 use helm_rs::release::Status;
 use helm_rs::release::storage::{Labels, Storage, StorageError, Stored};
 
+use crate::place::Place;
 use crate::plan::Refusal;
 
 /// The newest of ichor's own records.
@@ -23,8 +23,8 @@ pub(crate) struct Newest {
 impl Newest {
     /// Why nothing is taken over: the release is ichor's, and an action on it did not end. That is
     /// no takeover that could be finished.
-    pub(crate) fn unfinished_action(&self) -> Option<Refusal> {
-        unfinished_action(self.revision, &self.status, self.after_takeover)
+    pub(crate) fn unfinished_action(&self, place: &Place) -> Option<Refusal> {
+        unfinished_action(place, self.revision, &self.status, self.after_takeover)
     }
 }
 
@@ -36,6 +36,7 @@ pub(crate) fn was_deployed(status: &str) -> bool {
 
 /// See [`Newest::unfinished_action`].
 pub(crate) fn unfinished_action(
+    place: &Place,
     revision: i64,
     status: &Status,
     after_takeover: bool,
@@ -44,7 +45,7 @@ pub(crate) fn unfinished_action(
     if !after_takeover || matches!(status, Status::Deployed | Status::Uninstalled) {
         return None;
     }
-    let release = format!("{RELEASE} -n {RECORD_NAMESPACE}");
+    let release = format!("{} -n {}", place.release, place.home);
     let first = if status.is_pending() {
         format!("`ichor release repair {release} --yes`, then ")
     } else {
@@ -66,31 +67,33 @@ pub enum OwnError {
     #[error("ichor's record")]
     Storage(#[from] StorageError),
     /// The newest one does not decode.
-    #[error("refused: {}", damaged(secret, reason))]
+    #[error("refused: {message}")]
     Damaged {
-        /// The Secret's name.
-        secret: String,
-        /// What is wrong with it: the layer that does not decode, and how.
-        reason: String,
+        /// Which one, and what to do about it.
+        message: String,
     },
 }
 
 /// What to do about a newest record that cannot be read: what runs does not depend on it, and a
 /// restore needs only the backups, which it verifies.
-pub(crate) fn damaged(secret: &str, reason: &str) -> String {
+pub(crate) fn damaged(place: &Place, name: &str, reason: &str) -> String {
+    let Place { home, words, .. } = place;
     format!(
-        "Secret {RECORD_NAMESPACE}/{secret}, the newest record of ichor's own release, cannot be \
+        "{kind} {home}/{name}, the newest record of ichor's own release, cannot be \
          read ({reason}): somebody edited it, or it was cut short. Write it back if you have a \
-         copy; else `ichor cni restore --yes` puts it into a backup as it is and gives Cilium back \
-         to the release before, whose records it checks first, and after that the takeover can be \
-         made anew. Neither touches what runs"
+         copy; else `{restore} --yes` puts it into a backup as it is and gives {what} back to the \
+         release before, whose records it checks first, and after that the takeover can be \
+         made anew. Neither touches what runs",
+        kind = place.kind(),
+        restore = words.restore,
+        what = words.what
     )
 }
 
 /// The revision in the name of a record's object.
-pub(crate) fn revision_of(name: &str) -> Option<i64> {
+pub(crate) fn revision_of(place: &Place, name: &str) -> Option<i64> {
     name.strip_prefix("sh.helm.release.v1.")?
-        .strip_prefix(RELEASE)?
+        .strip_prefix(&*place.release)?
         .strip_prefix(".v")?
         .parse()
         .ok()
@@ -103,16 +106,19 @@ pub(crate) fn revision_of(name: &str) -> Option<i64> {
 ///
 /// # Errors
 /// [`OwnError`]
-pub(crate) async fn newest(storage: &Storage<'_>) -> Result<Option<Newest>, OwnError> {
+pub(crate) async fn newest(
+    place: &Place,
+    storage: &Storage<'_>,
+) -> Result<Option<Newest>, OwnError> {
     let labels = Labels::from([
-        ("name".to_owned(), RELEASE.to_owned()),
+        ("name".to_owned(), place.release.to_string()),
         ("owner".to_owned(), "helm".to_owned()),
     ]);
     let mut newest = None;
     let mut after_takeover = false;
     let mut visit = |entry: helm_rs::release::storage::Entry| {
         after_takeover |= entry.labels.get("status").is_some_and(|status| was_deployed(status));
-        let revision = revision_of(&entry.key).unwrap_or_default();
+        let revision = revision_of(place, &entry.key).unwrap_or_default();
         if newest.as_ref().is_none_or(|(other, _)| revision > *other) {
             newest = Some((revision, entry));
         }
@@ -120,8 +126,7 @@ pub(crate) async fn newest(storage: &Storage<'_>) -> Result<Option<Newest>, OwnE
     storage.driver().each(&labels, &mut visit).await?;
     let Some((revision, entry)) = newest else { return Ok(None) };
     let record = entry.record.map_err(|error| OwnError::Damaged {
-        secret: entry.key.clone(),
-        reason: error_chain(&error),
+        message: damaged(place, &entry.key, &error_chain(&error)),
     })?;
     let status = record.info().map_err(StorageError::Field)?.status();
     let stored = Stored { record, labels: entry.labels };

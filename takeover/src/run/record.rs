@@ -1,9 +1,9 @@
 //! Ichor's own record.
 
-use cilium::pinned::{NAMESPACE, RELEASE};
 use goyaml::Map;
 use helm_rs::release::{NewRecord, RELEASE_FIELDS, RawObject, Record, Status};
 
+use crate::place::Place;
 use crate::rendered::Rendered;
 
 /// The description of a record whose takeover is under way.
@@ -19,6 +19,7 @@ pub(crate) const DIED: &str = "The run that began this takeover ended before it 
 /// # Errors
 /// When the values hold what JSON does not.
 pub(crate) fn draft(
+    place: &Place,
     rendered: &Rendered,
     values: &Map,
     revision: i64,
@@ -26,8 +27,8 @@ pub(crate) fn draft(
     now: &str,
 ) -> Result<Record, goyaml::json::Error> {
     NewRecord {
-        name: RELEASE,
-        namespace: NAMESPACE,
+        name: &place.release,
+        namespace: &place.namespace,
         revision,
         chart: &rendered.chart,
         config: values,

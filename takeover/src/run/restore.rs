@@ -2,26 +2,21 @@
 //!
 //! Each step can be done again: a restore that was killed is finished by the next one.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use cilium::pinned::{DAEMON_SET, NAMESPACE, RECORD_NAMESPACE, RELEASE};
+use cilium::pinned::DAEMON_SET;
 use cilium::version::image_tag;
-use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer};
-use helm_rs::cluster::{
-    Cluster, ClusterError, Discovery, ErrorKind, ListQuery, Patch, PatchKind, Target, WriteOptions,
-    list_all,
-};
-use serde_json::{Map, Value, json};
+use helm_rs::apply::{Cancel, Observer};
+use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, ListQuery, list_all};
+use serde_json::{Value, json};
 
 use super::Fenced;
 use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
 use super::lock::{LockError, acquire};
+use super::put_back::{give_back, put_back};
 use super::stored::{StoredError, StoredPlan};
+use crate::place::{CILIUM, Place, lease_of};
 use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, sha256};
-use crate::survey::{config_maps, read, secrets, text};
+use crate::survey::{read, resource_of, text};
 
-/// How often a write is tried again when the object changed in between.
-const TRIES: usize = 5;
 /// The group of ichor's custom resources.
 const GROUP: &str = "ichor.maesh.dev";
 
@@ -123,7 +118,7 @@ impl RestoreError {
     }
 }
 
-fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> RestoreError {
+pub(super) fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> RestoreError {
     let doing = doing.into();
     move |source| RestoreError::Cluster { doing, source }
 }
@@ -136,12 +131,23 @@ struct Found {
     discovery: std::sync::Arc<Discovery>,
 }
 
-/// Says what a restore would do. Nothing is written.
+/// Says what a restore of Cilium would do. Nothing is written.
 ///
 /// # Errors
 /// [`RestoreError`] when the cluster cannot be read.
 pub async fn plan_restore(cluster: &dyn Cluster) -> Result<RestorePlan, RestoreError> {
-    Ok(find(cluster).await?.plan)
+    plan_restore_at(&CILIUM, cluster).await
+}
+
+/// [`plan_restore`] of any release that was taken over or moved.
+///
+/// # Errors
+/// [`RestoreError`] when the cluster cannot be read.
+pub async fn plan_restore_at(
+    place: &Place,
+    cluster: &dyn Cluster,
+) -> Result<RestorePlan, RestoreError> {
+    Ok(find(place, cluster).await?.plan)
 }
 
 /// The records that the takeover retired, each with the backup that holds it: the object that was
@@ -167,35 +173,39 @@ fn retired<'b>(
     stored.plan.records.iter().filter_map(of_record).collect()
 }
 
-async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
+async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreError> {
     let discovery =
         cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
-    let stored = StoredPlan::read(cluster).await?;
-    let backups = backups(cluster).await?;
+    let stored = StoredPlan::read(cluster, place).await?;
+    let backups = backups(cluster, place).await?;
     let mut plan = RestorePlan::default();
-    if let Some(name) = talos_cluster(cluster, &discovery).await? {
+    if !place.is_shared
+        && let Some(name) = talos_cluster(cluster, &discovery).await?
+    {
         plan.refusals.push(format!(
             "TalosCluster {name} manages this cluster, and would take Cilium over again: delete it \
              first, or set it to spec.cni.preset: unmanaged in a new one"
         ));
     }
     let query = ListQuery {
-        namespace: RECORD_NAMESPACE.to_owned(),
-        labels: format!("owner=helm,name={RELEASE}"),
+        namespace: place.home.to_string(),
+        labels: format!("owner=helm,name={}", place.release),
         ..ListQuery::default()
     };
-    let own =
-        list_all(cluster, &secrets(), &query).await.map_err(failed("list ichor's records"))?;
+    let own = list_all(cluster, &resource_of(place.kind()), &query)
+        .await
+        .map_err(failed("list ichor's records"))?;
     let mut own = own.items;
-    own.sort_by_key(|object| own_record(object).revision);
-    plan.own = own.iter().map(own_record).collect();
+    own.sort_by_key(|object| own_record(place, object).revision);
+    plan.own = own.iter().map(|object| own_record(place, object)).collect();
     let in_backups = retired(stored.as_ref(), &backups);
     plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
-    let mut lost = false;
+    let (mut lost, mut comes_back) = (false, false);
     for record in stored.iter().flat_map(|stored| &stored.plan.records) {
         let about = &record.about;
         let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
         let there = live_record(cluster, &about.kind, &about.namespace, &about.name).await?;
+        comes_back |= there.as_ref().is_none_or(|there| text(there, "/metadata/uid") != record.uid);
         let backup = in_backups.iter().find(|(_, held)| title(held) == name);
         match (there, backup) {
             (None, Some(_)) => {}
@@ -210,8 +220,9 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             (Some(_), _) => plan.refusals.push(taken(&about.kind, &about.namespace, &about.name)),
         }
     }
-    if let Some(stored) = &stored {
-        plan.refusals.extend(newer(cluster, stored).await?);
+    // Where nothing comes back, no histories mix: what was begun is only undone.
+    if let Some(stored) = stored.as_ref().filter(|_| !place.is_shared || comes_back) {
+        plan.refusals.extend(newer(place, cluster, stored).await?);
     }
     for backup in &backups {
         let damage = backup.damage();
@@ -223,32 +234,36 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
         } else {
             format!(
                 "every record that is to come back is whole elsewhere, so that this one can go: \
-                 `kubectl -n {RECORD_NAMESPACE} delete secret {}`",
-                backup.name
+                 `kubectl -n {} delete secret {}`",
+                place.home, backup.name
             )
         };
         plan.refusals.push(format!(
-            "Secret {RECORD_NAMESPACE}/{}, a backup, is damaged: {}; {todo}",
+            "Secret {}/{}, a backup, is damaged: {}; {todo}",
+            place.home,
             backup.name,
             damage.join("; ")
         ));
     }
     for (record, object) in plan.own.iter().zip(&own) {
-        if hash_of("Secret", object).is_none() {
+        if hash_of(place.kind(), object).is_none() {
             plan.refusals.push(format!(
-                "Secret {RECORD_NAMESPACE}/{name}, a record of ichor's, holds no release, so that \
-                 it cannot be put into a backup; nothing needs it any more: `kubectl -n \
-                 {RECORD_NAMESPACE} delete secret {name}`",
+                "{kind} {home}/{name}, a record of ichor's, holds no release, so that it cannot be \
+                 put into a backup; nothing needs it any more: `kubectl -n {home} delete {lower} \
+                 {name}`",
+                kind = place.kind(),
+                lower = place.kind().to_lowercase(),
+                home = place.home,
                 name = record.about.name
             ));
         }
     }
     let Some(stored) = stored else {
-        plan.refusals.push(
-            "there is no stored plan of a takeover in namespace ichor-system, so that it is not \
-             known what was before"
-                .to_owned(),
-        );
+        plan.refusals.push(format!(
+            "there is no stored plan of a takeover in namespace {}, so that it is not known what \
+             was before",
+            place.home
+        ));
         return Ok(Found { plan, stored: None, backups, discovery });
     };
     if plan.own.is_empty() {
@@ -280,7 +295,9 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
             agent = Some(live);
         }
     }
-    plan.versions = versions(&stored.plan, agent.as_ref());
+    if !place.is_shared {
+        plan.versions = versions(&stored.plan, agent.as_ref());
+    }
     if !plan.changed.is_empty() {
         let all = json!([plan.changed, states]).to_string();
         plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
@@ -289,7 +306,11 @@ async fn find(cluster: &dyn Cluster) -> Result<Found, RestoreError> {
 }
 
 /// Records of the release that is to come back which were made since: two histories would mix.
-async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>, RestoreError> {
+async fn newer(
+    place: &Place,
+    cluster: &dyn Cluster,
+    stored: &StoredPlan,
+) -> Result<Vec<String>, RestoreError> {
     let records = &stored.plan.records;
     let known = |namespace: &str, name: &str| {
         let is_it = |about: &ObjectAbout| about.namespace == namespace && about.name == name;
@@ -300,7 +321,10 @@ async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>
         .map(|record| (&*record.about.kind, &*record.about.namespace, &*record.release))
         .collect();
     // Where there was none, the one that a plain `helm install` makes.
-    places.extend(["Secret", "ConfigMap"].map(|kind| (kind, NAMESPACE, RELEASE)));
+    if !place.is_shared {
+        places
+            .extend(["Secret", "ConfigMap"].map(|kind| (kind, &*place.namespace, &*place.release)));
+    }
     places.sort_unstable();
     places.dedup();
     let mut refusals = Vec::new();
@@ -311,8 +335,7 @@ async fn newer(cluster: &dyn Cluster, stored: &StoredPlan) -> Result<Vec<String>
             metadata_only: true,
             ..ListQuery::default()
         };
-        let resource = if kind == "Secret" { secrets() } else { config_maps() };
-        let page = match list_all(cluster, &resource, &query).await {
+        let page = match list_all(cluster, &resource_of(kind), &query).await {
             Ok(page) => page,
             // Who may only read the records by name sees those that are to come back.
             Err(error) if error.kind() == ErrorKind::Forbidden => continue,
@@ -346,8 +369,7 @@ async fn live_record(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, RestoreError> {
-    let resource = if kind == "Secret" { secrets() } else { config_maps() };
-    read(cluster, &resource, namespace, name)
+    read(cluster, &resource_of(kind), namespace, name)
         .await
         .map_err(failed(format!("read {kind} {namespace}/{name}")))
 }
@@ -389,22 +411,22 @@ fn versions(plan: &Plan, agent: Option<&Value>) -> String {
     }
 }
 
-fn title(record: &BackedUp) -> String {
+pub(super) fn title(record: &BackedUp) -> String {
     format!("{} {}/{}", record.kind, record.namespace, record.name)
 }
 
-fn own_record(object: &Value) -> RecordAbout {
+fn own_record(place: &Place, object: &Value) -> RecordAbout {
     let name = text(object, "/metadata/name");
     let revision = name.rsplit_once(".v").and_then(|(_, number)| number.parse().ok());
     RecordAbout {
         about: ObjectAbout {
             api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
+            kind: place.kind().to_owned(),
             namespace: text(object, "/metadata/namespace").to_owned(),
             name: name.to_owned(),
         },
         uid: text(object, "/metadata/uid").to_owned(),
-        release: RELEASE.to_owned(),
+        release: place.release.to_string(),
         revision: revision.unwrap_or_default(),
         status: text(object, "/metadata/labels/status").to_owned(),
         bytes: 0,
@@ -424,8 +446,8 @@ async fn talos_cluster(
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 
-/// Puts everything back. `digest` is the consent to objects that changed since. The observer hears
-/// that the lock is waited for.
+/// Puts everything of Cilium back. `digest` is the consent to objects that changed since. The
+/// observer hears that the lock is waited for.
 ///
 /// # Errors
 /// [`RestoreError`]
@@ -437,25 +459,48 @@ pub async fn restore(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Restored, RestoreError> {
+    restore_at(&CILIUM, cluster, clock, holder, digest, observer, cancel).await
+}
+
+/// [`restore`] of any release that was taken over or moved.
+///
+/// # Errors
+/// [`RestoreError`]
+pub async fn restore_at(
+    place: &Place,
+    cluster: &std::sync::Arc<dyn Cluster>,
+    clock: &dyn helm_rs::cluster::Clock,
+    holder: &str,
+    digest: Option<&str>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Restored, RestoreError> {
     // Nothing is written, not even the lock, where there is nothing to restore.
-    let refusals = find(&**cluster).await?.plan.refusals;
+    let found = find(place, &**cluster).await?;
+    let refusals = found.plan.refusals;
     if !refusals.is_empty() {
         return Err(RestoreError::Refused { refusals });
     }
-    let lock = acquire(cluster, clock, holder, observer).await?;
+    let mut leases = std::collections::BTreeSet::from([place.lease_name()]);
+    if place.is_shared {
+        let records = found.stored.iter().flat_map(|stored| &stored.plan.records);
+        leases.extend(records.map(|record| lease_of(&record.release, &record.about.namespace)));
+    }
+    let lock = acquire(cluster, clock, leases, holder, observer).await?;
     let fenced = Fenced::new(cluster, &lock);
-    let result = locked(&fenced, digest, cancel).await;
+    let result = locked(place, &fenced, digest, cancel).await;
     lock.release().await;
     result
 }
 
 async fn locked(
+    place: &Place,
     cluster: &dyn Cluster,
     digest: Option<&str>,
     cancel: &Cancel,
 ) -> Result<Restored, RestoreError> {
     let go_on = || if cancel.is_cancelled() { Err(RestoreError::Cancelled) } else { Ok(()) };
-    let found = find(cluster).await?;
+    let found = find(place, cluster).await?;
     let plan = found.plan;
     if !plan.refusals.is_empty() {
         return Err(RestoreError::Refused { refusals: plan.refusals });
@@ -474,98 +519,9 @@ async fn locked(
             continue;
         };
         go_on()?;
-        restored.objects += usize::from(give_back(cluster, &item, former).await?);
+        restored.objects += usize::from(give_back(cluster, &item, former, |_| true).await?);
     }
     go_on()?;
-    restored.own = retire(cluster, &plan.own).await?;
+    restored.own = retire(cluster, place, &plan.own).await?;
     Ok(restored)
-}
-
-fn options() -> WriteOptions {
-    WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
-}
-
-/// Puts a record back as it was, labels and annotations too; one that is there and equal counts.
-async fn put_back(
-    cluster: &dyn Cluster,
-    backup: &Backup,
-    record: &BackedUp,
-) -> Result<(), RestoreError> {
-    let title = title(record);
-    let is_secret = record.kind == "Secret";
-    let resource = if is_secret { secrets() } else { config_maps() };
-    let mut data = Map::new();
-    for (key, bytes) in backup.data_of(record).unwrap_or_default() {
-        let value = if is_secret {
-            STANDARD.encode(bytes)
-        } else {
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        data.insert(key, value.into());
-    }
-    let mut object = json!({
-        "apiVersion": "v1",
-        "kind": record.kind,
-        "metadata": { "name": record.name, "namespace": record.namespace },
-        "data": data,
-    });
-    if !record.labels.is_empty() {
-        object["metadata"]["labels"] = Value::Object(record.labels.clone());
-    }
-    if !record.annotations.is_empty() {
-        object["metadata"]["annotations"] = Value::Object(record.annotations.clone());
-    }
-    if is_secret && !record.secret_type.is_empty() {
-        object["type"] = record.secret_type.as_str().into();
-    }
-    if record.immutable {
-        object["immutable"] = true.into();
-    }
-    let target = Target::new(&resource, &record.namespace, &record.name);
-    match cluster.create(&target, &object, &options()).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let live = read(cluster, &resource, &record.namespace, &record.name)
-                .await
-                .map_err(failed(format!("read {title}")))?;
-            let same = live
-                .and_then(|live| hash_of(&record.kind, &live))
-                .is_some_and(|hash| hash == record.hash);
-            if same {
-                return Ok(());
-            }
-            Err(RestoreError::Taken {
-                kind: record.kind.clone(),
-                namespace: record.namespace.clone(),
-                name: record.name.clone(),
-            })
-        }
-        Err(error) => Err(failed(format!("put {title} back"))(error)),
-    }
-}
-
-/// Gives an object its former ownership metadata; whether it was there. Of an object that somebody
-/// wrote since, nothing else is touched.
-async fn give_back(
-    cluster: &dyn Cluster,
-    item: &Item,
-    former: &Value,
-) -> Result<bool, RestoreError> {
-    for _ in 0..TRIES {
-        let live = match cluster.get(&item.target).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found() => return Ok(false),
-            Err(error) => return Err(failed(format!("read {}", item.target))(error)),
-        };
-        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": former }) };
-        let version = text(&live, "/metadata/resourceVersion");
-        patch.body["metadata"]["resourceVersion"] = version.into();
-        match cluster.patch(&item.target, &patch, &options()).await {
-            Ok(_) => return Ok(true),
-            Err(error) if error.is_not_found() => return Ok(false),
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
-            Err(error) => return Err(failed(format!("give {} back", item.target))(error)),
-        }
-    }
-    Err(RestoreError::Busy { object: item.target.to_string() })
 }

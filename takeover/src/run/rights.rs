@@ -5,36 +5,40 @@
 
 use std::collections::BTreeSet;
 
-use cilium::pinned::RECORD_NAMESPACE;
 use helm_rs::apply::Item;
 use helm_rs::cluster::Cluster;
 
-use super::execute::{Run, RunError};
+use super::error::RunError;
+use super::execute::Run;
 use super::stored::{StoredObject, StoredPlan};
+use crate::place::Place;
 use crate::plan::rights::needs::Written;
 use crate::plan::rights::{self, Needs};
 use crate::plan::{Action, RecordAbout};
+use crate::subject::Subject;
 use crate::survey::{builtin, read};
 
 /// Refuses when ichor's own namespace, lock and records are out of reach. Whether that namespace is
 /// there.
-pub(super) async fn check_own(run: &Run<'_>) -> Result<bool, RunError> {
+pub(super) async fn check_own<S: Subject>(run: &Run<'_, S>) -> Result<bool, RunError> {
     let mut needs = Needs::default();
-    let exists = namespace_exists(&*run.request.cluster).await;
-    needs.own(exists);
+    let place = run.request.place();
+    let exists = namespace_exists(&**run.request.cluster(), place).await;
+    needs.own(place, exists);
+    needs.locks(&run.request.leases());
     check(run, needs).await?;
     Ok(exists)
 }
 
 /// Whether ichor's namespace is there, as far as this identity may tell.
-async fn namespace_exists(cluster: &dyn Cluster) -> bool {
+async fn namespace_exists(cluster: &dyn Cluster, place: &Place) -> bool {
     let namespaces = builtin("v1", "Namespace", "namespaces", false);
-    !matches!(read(cluster, &namespaces, "", RECORD_NAMESPACE).await, Ok(None))
+    !matches!(read(cluster, &namespaces, "", &place.home).await, Ok(None))
 }
 
 /// Refuses when something that is needed may not be done.
-async fn check(run: &Run<'_>, needs: Needs) -> Result<(), RunError> {
-    let rights = rights::check_first(&*run.request.cluster, needs).await;
+async fn check<S: Subject>(run: &Run<'_, S>, needs: Needs) -> Result<(), RunError> {
+    let rights = rights::check_first(&**run.request.cluster(), needs).await;
     match rights.refusal() {
         None => Ok(()),
         Some(refusal) => Err(RunError::Refused { refusals: vec![refusal] }),
@@ -42,8 +46,11 @@ async fn check(run: &Run<'_>, needs: Needs) -> Result<(), RunError> {
 }
 
 /// The same for a run that finishes what a stored plan says.
-pub(super) async fn check_stored(run: &Run<'_>, stored: &StoredPlan) -> Result<(), RunError> {
-    let cluster = &*run.request.cluster;
+pub(super) async fn check_stored<S: Subject>(
+    run: &Run<'_, S>,
+    stored: &StoredPlan,
+) -> Result<(), RunError> {
+    let cluster = &**run.request.cluster();
     let doing = || "read what the server serves".to_owned();
     let discovery = cluster.discovery(false).await;
     let discovery = discovery.map_err(|source| RunError::Object { doing: doing(), source })?;
@@ -72,7 +79,10 @@ pub(super) async fn check_stored(run: &Run<'_>, stored: &StoredPlan) -> Result<(
 }
 
 /// The same for a run that only has foreign records to retire.
-pub(super) async fn check_records(run: &Run<'_>, records: &[RecordAbout]) -> Result<(), RunError> {
+pub(super) async fn check_records<S: Subject>(
+    run: &Run<'_, S>,
+    records: &[RecordAbout],
+) -> Result<(), RunError> {
     let mut needs = Needs::default();
     needs.records(records);
     check(run, needs).await

@@ -11,7 +11,6 @@ use std::io::{Read as _, Write as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cilium::object::ObjectRef;
-use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -21,12 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::gate::{Desired, Path, consented, is_secret, leaves_of, replace};
+use crate::place::Place;
 use crate::plan::{HIDDEN, Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
 use crate::rendered::manifest_objects;
 use crate::survey::{read, secrets, text};
 
-/// The Secret's name.
-pub const SECRET: &str = "ichor-cni-plan";
 /// The key of its data.
 const DATA: &str = "plan";
 /// Bytes that a stored plan may unpack to.
@@ -70,21 +68,43 @@ pub struct StoredObject {
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// The cluster refuses.
-    #[error("Secret {RECORD_NAMESPACE}/{SECRET}")]
-    Cluster(#[from] ClusterError),
+    #[error("Secret {secret}")]
+    Cluster {
+        /// The Secret, as namespace and name.
+        secret: String,
+        /// What the cluster says.
+        source: ClusterError,
+    },
     /// It is no stored plan.
     #[error(
-        "refused: Secret {RECORD_NAMESPACE}/{SECRET} holds no plan that can be read ({reason}): \
-         somebody edited it, or it was cut short. Write it back if you have a copy; else delete it \
-         (`kubectl -n {RECORD_NAMESPACE} delete secret {SECRET}`): it only says what the last \
-         takeover was consented to, and records and backups stay. A takeover that was begun then \
-         needs a new plan and a consent to that one; of one that is complete, ichor no longer \
-         knows how to give the objects back (`ichor cni restore`)"
+        "refused: Secret {namespace}/{name} holds no plan that can be read ({reason}): somebody \
+         edited it, or it was cut short. Write it back if you have a copy; else delete it \
+         (`kubectl -n {namespace} delete secret {name}`): it only says what the last takeover was \
+         consented to, and records and backups stay. A takeover that was begun then needs a new \
+         plan and a consent to that one; of one that is complete, ichor no longer knows how to \
+         give the objects back (`{restore}`)"
     )]
     Content {
+        /// The Secret's namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The command that would give the objects back.
+        restore: String,
         /// What is wrong.
         reason: String,
     },
+}
+
+fn failed(place: &Place) -> impl FnOnce(ClusterError) -> StoredError {
+    let secret = format!("{}/{}", place.home, place.plan);
+    |source| StoredError::Cluster { secret, source }
+}
+
+fn content(place: &Place, reason: String) -> StoredError {
+    let [namespace, name, restore] =
+        [&place.home, &place.plan, &place.words.restore].map(ToString::to_string);
+    StoredError::Content { namespace, name, restore, reason }
 }
 
 impl StoredPlan {
@@ -125,8 +145,13 @@ impl StoredPlan {
     ///
     /// # Errors
     /// [`StoredError::Content`] names what the manifest does not have.
-    pub fn fill(&mut self, manifest: &str, discovery: &Discovery) -> Result<(), StoredError> {
-        let items = manifest_objects(discovery, manifest, NAMESPACE);
+    pub fn fill(
+        &mut self,
+        place: &Place,
+        manifest: &str,
+        discovery: &Discovery,
+    ) -> Result<(), StoredError> {
+        let items = manifest_objects(discovery, manifest, &place.namespace);
         for object in &mut self.objects {
             let hidden = credentials(&object.desired);
             if hidden.is_empty() {
@@ -139,7 +164,7 @@ impl StoredPlan {
                 if !value.is_some_and(|value| replace(&mut object.desired, &path, value)) {
                     let name = text(&object.desired, "/metadata/name");
                     let reason = format!("{path} of {name} is not in the record's manifest");
-                    return Err(StoredError::Content { reason });
+                    return Err(content(place, reason));
                 }
             }
         }
@@ -161,8 +186,8 @@ impl StoredPlan {
     ///
     /// # Errors
     /// [`StoredError::Content`], never in practice: every part is plain data.
-    pub(crate) fn secret(&self) -> Result<Value, StoredError> {
-        let wrong = |reason: String| StoredError::Content { reason };
+    pub(crate) fn secret(&self, place: &Place) -> Result<Value, StoredError> {
+        let wrong = |reason: String| content(place, reason);
         let mut hidden = self.clone();
         for object in &mut hidden.objects {
             hide_credentials(&mut object.desired);
@@ -176,8 +201,8 @@ impl StoredPlan {
             "kind": "Secret",
             "type": "ichor.maesh.dev/cni-plan",
             "metadata": {
-                "name": SECRET,
-                "namespace": RECORD_NAMESPACE,
+                "name": place.plan,
+                "namespace": place.home,
                 "annotations": { "ichor.maesh.dev/digest": self.plan.digest },
             },
             "data": { DATA: STANDARD.encode(packed) },
@@ -188,23 +213,26 @@ impl StoredPlan {
     ///
     /// # Errors
     /// [`StoredError`]
-    pub async fn write(&self, cluster: &dyn Cluster) -> Result<(), StoredError> {
-        let mut secret = self.secret()?;
-        let target = Target::new(&secrets(), RECORD_NAMESPACE, SECRET);
+    pub async fn write(&self, cluster: &dyn Cluster, place: &Place) -> Result<(), StoredError> {
+        let mut secret = self.secret(place)?;
+        let target = Target::new(&secrets(), &place.home, &place.plan);
         let options =
             WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
         match cluster.create(&target, &secret, &options).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // Over the version that is read here, and no other.
-                if let Some(there) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? {
+                if let Some(there) = read(cluster, &secrets(), &place.home, &place.plan)
+                    .await
+                    .map_err(failed(place))?
+                {
                     let version = text(&there, "/metadata/resourceVersion");
                     secret["metadata"]["resourceVersion"] = version.into();
                 }
-                cluster.update(&target, &secret, &options).await?;
+                cluster.update(&target, &secret, &options).await.map_err(failed(place))?;
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(failed(place)(error)),
         }
     }
 
@@ -212,12 +240,14 @@ impl StoredPlan {
     ///
     /// # Errors
     /// [`StoredError`]
-    pub async fn read(cluster: &dyn Cluster) -> Result<Option<Self>, StoredError> {
-        let Some(secret) = read(cluster, &secrets(), RECORD_NAMESPACE, SECRET).await? else {
+    pub async fn read(cluster: &dyn Cluster, place: &Place) -> Result<Option<Self>, StoredError> {
+        let Some(secret) =
+            read(cluster, &secrets(), &place.home, &place.plan).await.map_err(failed(place))?
+        else {
             return Ok(None);
         };
-        let layer = |layer: &str, error: &dyn std::error::Error| StoredError::Content {
-            reason: format!("{layer} layer: {error}"),
+        let layer = |layer: &str, error: &dyn std::error::Error| {
+            content(place, format!("{layer} layer: {error}"))
         };
         let text = secret.pointer("/data/plan").and_then(Value::as_str).unwrap_or_default();
         let packed = STANDARD.decode(text).map_err(|error| layer("base64", &error))?;
@@ -282,7 +312,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// The ownership metadata of a live object as a merge patch: null where there is none.
-fn former_ownership(live: &Value) -> Value {
+pub(crate) fn former_ownership(live: &Value) -> Value {
     use helm_rs::apply::ownership::{MANAGED_BY_LABEL, RELEASE_NAME, RELEASE_NAMESPACE};
     let value = |place: &str, key: &str| {
         live.pointer(place).and_then(|map| map.get(key)).cloned().unwrap_or_default()

@@ -11,9 +11,9 @@ use helm_rs::release::{CodecLimits, decode, encode};
 use serde_json::{Map, Value};
 
 use super::select::is_record;
+use crate::place::CILIUM;
 use crate::plan::Key;
 use crate::run::backup::{Backup, is_backup, reindex};
-use crate::run::stored;
 use crate::survey::text;
 
 /// Places of credentials that are named; more are counted.
@@ -44,7 +44,7 @@ impl Digests {
             self.cli_values(object);
         } else if name.0 == RECORD_NAMESPACE && is_backup(object) {
             self.backup(&format!("{}/{}", name.0, name.1), object);
-        } else if name != (RECORD_NAMESPACE, stored::SECRET) {
+        } else if name != (RECORD_NAMESPACE, &*CILIUM.plan) {
             for entry in data(object) {
                 *entry = self.key.stand_in_entry(entry.as_str().unwrap_or_default()).into();
             }

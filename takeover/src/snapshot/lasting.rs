@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use cilium::pinned::RECORD_NAMESPACE;
 use serde_json::Value;
 
-use crate::run::{backup, own, stored};
+use crate::place::CILIUM;
+use crate::run::{backup, own};
 use crate::survey::text;
+
+/// Fields of metadata that the server writes on its own.
+const SERVER_METADATA: [&str; 6] =
+    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Objects by name, without what every run makes anew: versions, times, status, addresses, ichor's
 /// records but for the status of the one that counts, the Lease and the stored plan.
@@ -15,7 +20,7 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
     for mut object in objects {
         let (kind, name) =
             (text(&object, "/kind").to_owned(), text(&object, "/metadata/name").to_owned());
-        if kind == "Lease" || name == stored::SECRET {
+        if kind == "Lease" || name == CILIUM.plan {
             continue;
         }
         let namespace = text(&object, "/metadata/namespace").to_owned();
@@ -31,16 +36,7 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
             state.insert("backup of ichor's records".to_owned(), Value::Null);
             continue;
         }
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in
-                ["resourceVersion", "managedFields", "uid", "creationTimestamp", "generation"]
-            {
-                metadata.remove(field);
-            }
-        }
-        if let Some(object) = object.as_object_mut() {
-            object.remove("status");
-        }
+        drop_server_fields(&mut object);
         // The server allots the next address that is free.
         if kind == "Service"
             && text(&object, "/spec/clusterIP") != "None"
@@ -54,8 +50,19 @@ pub fn lasting(objects: impl IntoIterator<Item = Value>) -> BTreeMap<String, Val
     state
 }
 
+/// Takes away what a server writes on its own: the status, and of the metadata versions, times and
+/// who wrote which field.
+pub fn drop_server_fields(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !SERVER_METADATA.contains(&field.as_str()));
+    }
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+}
+
 /// Whether an object is a record of ichor's release.
 pub fn is_own_record(object: &Value) -> bool {
     text(object, "/metadata/namespace") == RECORD_NAMESPACE
-        && own::revision_of(text(object, "/metadata/name")).is_some()
+        && own::revision_of(&CILIUM, text(object, "/metadata/name")).is_some()
 }

@@ -19,7 +19,7 @@ mod tests;
 mod timeline;
 
 pub use dump::Dump;
-pub use lasting::{is_own_record, lasting};
+pub use lasting::{drop_server_fields, is_own_record, lasting};
 pub use stage::{Stage, StageError};
 pub use take::{TakeError, TakeOptions, Taken, take};
 pub use timeline::{RunCalls, Timeline, summary};

@@ -5,8 +5,7 @@ use helm_rs::cluster::Kind;
 use helm_rs::release::{CodecLimits, Summary, decode};
 use serde_json::Value;
 
-use crate::run::lock::LEASE;
-use crate::run::stored;
+use crate::place::CILIUM;
 use crate::survey::{claimed_release, text};
 
 /// Kinds of which there are many, that controllers write all the time, and that no chart has.
@@ -92,7 +91,7 @@ impl Selection {
             return self.records.keeps(object);
         }
         let is_lock = kind.kind == "Lease"
-            && (namespace, text(object, "/metadata/name")) == (RECORD_NAMESPACE, LEASE);
+            && (namespace, text(object, "/metadata/name")) == (RECORD_NAMESPACE, &*CILIUM.lease);
         is_lock
             || !is_passing(&kind.group, plural)
                 && (namespace.is_empty()
@@ -109,7 +108,7 @@ impl Selection {
 /// Whether an object says that a takeover was begun: the plan that is stored then.
 pub fn is_begun(object: &Value) -> bool {
     let name = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
-    text(object, "/kind") == "Secret" && name == (RECORD_NAMESPACE, stored::SECRET)
+    text(object, "/kind") == "Secret" && name == (RECORD_NAMESPACE, &*CILIUM.plan)
 }
 
 /// Which records are kept.

@@ -11,8 +11,8 @@ use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind, ListQuery, Resou
 
 use super::digests::Digests;
 use super::select::{Records, is_everywhere, is_passing, is_record, namespaces};
+use crate::place::CILIUM;
 use crate::plan::Key;
-use crate::run::stored;
 use crate::survey::{SurveyError, builtin, claimed_release, failed, secrets, text};
 
 /// Objects of one page, and of a page where they are large: records, CRDs.
@@ -107,7 +107,7 @@ pub async fn take<W: Write>(
             return Err(failed(format!("read DaemonSet {NAMESPACE}/{DAEMON_SET}"))(error).into());
         }
     };
-    let plan = crate::survey::read(cluster, &secrets(), RECORD_NAMESPACE, stored::SECRET).await;
+    let plan = crate::survey::read(cluster, &secrets(), RECORD_NAMESPACE, &CILIUM.plan).await;
     let places = namespaces(&claim, options.namespaces);
     let mut taking = Taking {
         cluster,
@@ -242,8 +242,7 @@ impl<W: Write> Taking<'_, W> {
 
     /// The lock of takeovers; other Leases are nobody's business.
     async fn lock(&mut self, leases: &Arc<Resource>) -> Result<(), TakeError> {
-        let found =
-            crate::survey::read(self.cluster, leases, RECORD_NAMESPACE, crate::run::lock::LEASE);
+        let found = crate::survey::read(self.cluster, leases, RECORD_NAMESPACE, &CILIUM.lease);
         match found.await {
             Ok(Some(lease)) => self.writer.object(&lease)?,
             Ok(None) => {}

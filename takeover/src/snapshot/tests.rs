@@ -3,7 +3,7 @@ use std::sync::Arc;
 use cilium::pinned::Pinned;
 use helm_rs::action::Session;
 use helm_rs::action::install::{InstallOptions, install};
-use helm_rs::apply::{Cancel, Silent};
+use helm_rs::apply::{Cancel, Method, Silent};
 use helm_rs::chart::{BufferedFile, Chart, load_files};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::{Limits, Secrets};
@@ -149,6 +149,7 @@ fn bed(values: &str) -> Bed {
         observer: &Silent,
         cancel: &cancel,
         engine: &engine,
+        method: Method::default(),
     };
     let mut host = Host::new(
         Randomness::Entropy([1; 32]),

@@ -7,11 +7,15 @@
     reason = "test code: a panic is how a test says what is wrong"
 )]
 
+pub mod goldens;
+pub mod lifecycle;
 pub mod objects;
 pub mod pair;
 pub mod trial;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plane::Plane;
@@ -85,8 +89,8 @@ pub fn charts() -> Vec<String> {
     names
 }
 
-/// What two runs must have alike: exit status, standard output, the error; times and generated
-/// certificates aside.
+/// What two runs must have alike: exit status, standard output and standard error; times, generated
+/// certificates and what only ichor adds after a hint aside.
 pub fn summary(outcome: &Outcome) -> String {
     let stdout = String::from_utf8_lossy(&outcome.stdout);
     let stdout: Vec<String> = stdout
@@ -112,9 +116,64 @@ pub fn summary(outcome: &Outcome) -> String {
             stdout = stdout.replace(&time, "(time)");
         }
     }
-    let error = outcome.error_text().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&outcome.stderr);
     // What follows a hint is ours alone.
-    let error = error.split("\nhint: ").next().unwrap_or_default();
-    let text = format!("exit status {:?}\n{}\nError: {}\n", outcome.code, stdout, error.trim_end());
+    let stderr = stderr.split("\nhint: ").next().unwrap_or_default();
+    let (mut warnings, mut told): (Vec<String>, Vec<String>) = stderr
+        .trim_end()
+        .lines()
+        .map(|line| without_pod(&without_klog(line)))
+        .partition(|line| line.starts_with("Warning: "));
+    // Helm tells a server's warning at every request, ichor once.
+    warnings.sort();
+    warnings.dedup();
+    told.splice(0..0, warnings);
+    let text = format!("exit status {:?}\n{stdout}\n{}\n", outcome.code, told.join("\n"));
     test_support::mask::certificates(&text)
+}
+
+/// A line without what klog puts around a server's warning.
+fn without_klog(line: &str) -> String {
+    let is_klog = line.starts_with(['W', 'E', 'I'])
+        && line.get(1..5).is_some_and(|date| date.bytes().all(|byte| byte.is_ascii_digit()));
+    match line.split_once("] ") {
+        Some((_, text)) if is_klog => text.trim_matches('"').to_owned(),
+        _ => line.to_owned(),
+    }
+}
+
+/// A simulated container's log without the end that a controller gave to its pod's name.
+fn without_pod(line: &str) -> String {
+    match line.strip_suffix(" is simulated").and_then(|line| line.rsplit_once('-')) {
+        Some((start, _)) if line.starts_with("container ") => format!("{start}-(any) is simulated"),
+        _ => line.to_owned(),
+    }
+}
+
+/// Works on all tasks, a few at once, each worker on one at a time; the results in the tasks' order.
+///
+/// # Panics
+/// When the work does.
+pub fn at_once<'t, W: Sync, T: Sync, R: Send>(
+    workers: &[W],
+    tasks: &'t [T],
+    work: impl Fn(usize, &'t T, &W) -> R + Sync,
+) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for worker in workers {
+            let (next, done, work) = (&next, &done, &work);
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    let Some(task) = tasks.get(number) else { break };
+                    let result = work(number, task, worker);
+                    done.lock().expect("no worker panicked").push((number, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no worker panicked");
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
 }

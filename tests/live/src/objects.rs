@@ -33,13 +33,26 @@ pub type Objects = BTreeMap<String, Value>;
 /// # Errors
 /// When kubectl fails.
 pub fn read(plane: &Plane) -> plane::Result<Objects> {
+    read_with(plane, &[])
+}
+
+/// [`read`], with the owners of fields where these are programs under test: both programs' names as
+/// one, times aside.
+///
+/// # Errors
+/// When kubectl fails.
+pub fn read_owned(plane: &Plane) -> plane::Result<Objects> {
+    read_with(plane, &["--show-managed-fields"])
+}
+
+fn read_with(plane: &Plane, flags: &[&str]) -> plane::Result<Objects> {
     let mut kubectl = plane.kubectl()?;
     kubectl.args(["api-resources", "--verbs=list", "-o", "name"]);
     let resources = run(&mut kubectl)?;
     let wanted: Vec<&str> =
         resources.split_whitespace().filter(|name| !SKIPPED.contains(name)).collect();
     let mut kubectl = plane.kubectl()?;
-    kubectl.args(["get", "-A", "-o", "json", &wanted.join(",")]);
+    kubectl.args(["get", "-A", "-o", "json", &wanted.join(",")]).args(flags);
     let text = run(&mut kubectl)?;
     let list: Value = serde_json::from_str(&text)
         .map_err(|source| plane::Error::Document { what: "a list".to_owned(), source })?;
@@ -93,7 +106,11 @@ pub fn title(object: &Value) -> String {
 fn plain(mut object: Value) -> Value {
     object.as_object_mut().map(|fields| fields.remove("status"));
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["managedFields", "resourceVersion", "uid", "creationTimestamp"] {
+        let entries = metadata.remove("managedFields");
+        if let Some(owners) = entries.as_ref().and_then(Value::as_array).map(|all| owners(all)) {
+            metadata.insert("managedFields".to_owned(), owners);
+        }
+        for field in ["resourceVersion", "uid", "creationTimestamp"] {
             metadata.remove(field);
         }
     }
@@ -106,6 +123,27 @@ fn plain(mut object: Value) -> Value {
     }
     let masked = test_support::mask::certificates(&object.to_string());
     serde_json::from_str(&masked).unwrap_or(object)
+}
+
+/// Who owns which fields, other than the server's own programs.
+fn owners(entries: &[Value]) -> Value {
+    let mut owners: Vec<Value> = entries
+        .iter()
+        .filter(|entry| {
+            let server = ["kube-", "plane"];
+            text(entry, "/subresource").is_empty()
+                && !server.into_iter().any(|name| text(entry, "/manager").starts_with(name))
+        })
+        .cloned()
+        .collect();
+    for entry in &mut owners {
+        if text(entry, "/manager") == "ichor" {
+            entry["manager"] = json!("helm");
+        }
+        entry.as_object_mut().map(|fields| fields.remove("time"));
+    }
+    owners.sort_by_key(ToString::to_string);
+    json!(owners)
 }
 
 /// Addresses and node ports are given out by the server.
@@ -166,6 +204,32 @@ pub fn times(record: &Value) -> Vec<String> {
     }
     times.retain(|time| !time.is_empty());
     times.into_iter().map(str::to_owned).collect()
+}
+
+/// What is in a namespace or has its name, and so belongs to what goes on there; the name itself is
+/// taken out.
+///
+/// # Panics
+/// Never: JSON without the name stays JSON.
+pub fn around(all: &Objects, namespace: &str) -> Objects {
+    all.iter()
+        .filter(|(title, _)| {
+            let (place, name) = title
+                .split_once(' ')
+                .and_then(|(_, rest)| rest.split_once('/'))
+                .unwrap_or_default();
+            let is_own = |text: &str| {
+                text.strip_prefix(namespace)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            };
+            (is_own(place) && name != "default") || (place.is_empty() && is_own(name))
+        })
+        .map(|(title, object)| {
+            let text = object.to_string().replace(namespace, "(namespace)");
+            let object = serde_json::from_str(&text).expect("JSON stays JSON");
+            (title.replace(namespace, "(namespace)"), object)
+        })
+        .collect()
 }
 
 /// What differs between two clusters, a line each.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use plane::support::or_skip;
 use plane::{Plane, PlaneOptions};
+use test_support::sealed::Outcome;
 
 use crate::objects::{differences, read};
 use crate::{Program, Side, summary};
@@ -26,16 +27,18 @@ pub fn both(helm: &Side, ichor: &Side, arguments: &[&str], faults: &mut Vec<Stri
         let ichor = scope.spawn(|| ichor.run(arguments));
         (helm.join().expect("Helm ran"), ichor.join().expect("ichor ran"))
     });
-    let (wanted_text, got_text) = (summary(&wanted), summary(&got));
-    if wanted_text != got_text {
-        let fault = format!(
-            "{}:\n--- Helm\n{wanted_text}--- ichor\n{got_text}{}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&got.stderr)
-        );
+    if let Some(fault) = compare(&wanted, &got) {
+        let fault = format!("{}:\n{fault}", arguments.join(" "));
         println!("{fault}");
         faults.push(fault);
     }
+}
+
+/// What differs between what Helm and ichor said, if anything does. Where Helm names its command,
+/// ichor names its own.
+pub fn compare(wanted: &Outcome, got: &Outcome) -> Option<String> {
+    let (wanted, got) = (summary(wanted), summary(got).replace("ichor release ", "helm "));
+    (wanted != got).then(|| format!("--- Helm\n{wanted}--- ichor\n{got}"))
 }
 
 /// Compares all objects of both sides.

@@ -7,14 +7,14 @@ use plane::Plane;
 use plane::support::run;
 use serde_json::{Value, json};
 
-use crate::objects::Objects;
+use crate::objects::{self, Objects};
 use crate::{Program, chart};
 
 /// The chart has eight objects, cluster-scoped ones named after the namespace.
 pub const CHART: &str = "admission";
 
 /// What is done to the release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// It is installed.
     Install,
@@ -24,16 +24,34 @@ pub enum Action {
     Rollback,
     /// It is uninstalled.
     Uninstall,
+    /// It is uninstalled, and its records stay.
+    UninstallKeep,
+    /// It is upgraded, a hook fails in the end, and `--atomic` rolls it back.
+    Atomic,
+    /// Its tests are run.
+    Test,
 }
 
 impl Action {
-    /// The command's word.
+    /// What it is called in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Install => "install",
             Self::Upgrade => "upgrade",
             Self::Rollback => "rollback",
             Self::Uninstall => "uninstall",
+            Self::UninstallKeep => "uninstall-keep",
+            Self::Atomic => "atomic",
+            Self::Test => "test",
+        }
+    }
+
+    /// The command's word.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::UninstallKeep => "uninstall",
+            Self::Atomic => "upgrade",
+            other => other.name(),
         }
     }
 
@@ -41,8 +59,21 @@ impl Action {
     const fn before(self) -> &'static [Self] {
         match self {
             Self::Install => &[],
-            Self::Upgrade | Self::Uninstall => &[Self::Install],
             Self::Rollback => &[Self::Install, Self::Upgrade],
+            _ => &[Self::Install],
+        }
+    }
+
+    /// How many revisions there are before it is done.
+    pub const fn revisions_before(self) -> usize {
+        self.before().len()
+    }
+
+    /// The exit status when nothing goes wrong, and what is told then.
+    const fn end(self) -> (i32, &'static str) {
+        match self {
+            Self::Atomic => (1, "has been rolled back due to atomic being set"),
+            _ => (0, ""),
         }
     }
 }
@@ -55,35 +86,66 @@ pub struct Trial<'p> {
     pub action: Action,
     /// The namespace, in which nothing else is.
     pub namespace: String,
-    kind: Kind,
+    setup: Setup,
 }
 
 /// A chart, and how it is installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setup {
     /// [`CHART`], without hooks.
     Plain,
-    /// A chart with a hook before and one after each action.
+    /// A chart with hooks of every event and every policy.
     Hooks,
+    /// [`CHART`], installed by patches, then acted on by server-side apply.
+    Applied,
 }
 
-impl Kind {
+/// Each of these is there while hooks run; one stays in the way of the next when the program dies
+/// meanwhile, as its policy does not say that an older one is deleted first.
+const IN_THE_WAY: &str = "r-passing";
+
+impl Setup {
+    /// What can be done to it.
+    pub const fn actions(self) -> &'static [Action] {
+        use Action::{Atomic, Install, Rollback, Test, Uninstall, UninstallKeep, Upgrade};
+        match self {
+            Self::Plain => &[Install, Upgrade, Rollback, Uninstall, UninstallKeep],
+            Self::Hooks => &[Install, Upgrade, Rollback, Uninstall, UninstallKeep, Atomic, Test],
+            // An uninstallation is the same with both methods.
+            Self::Applied => &[Install, Upgrade, Rollback],
+        }
+    }
+
     const fn chart(self) -> &'static str {
         match self {
-            Self::Plain => CHART,
+            Self::Plain | Self::Applied => CHART,
             Self::Hooks => "hooks",
         }
     }
 
-    const fn values(self) -> &'static [&'static str] {
-        match self {
-            Self::Plain => &[],
-            // The same hooks for an installation and for the upgrade that goes on with it.
-            Self::Hooks => &[
-                "--set-json",
-                r#"hooks=[{"name":"before","events":"pre-install,pre-upgrade,pre-rollback,pre-delete"},{"name":"after","events":"post-install,post-upgrade,post-rollback,post-delete","delete":"before-hook-creation,hook-succeeded"}]"#,
-            ],
+    /// The values that say which hooks there are: the same for an installation and for the upgrade
+    /// that goes on with it.
+    fn values(self, action: Action) -> Vec<String> {
+        if self != Self::Hooks {
+            return Vec::new();
         }
+        let every = |when: &str| {
+            ["install", "upgrade", "rollback", "delete"].map(|it| format!("{when}-{it}")).join(",")
+        };
+        let (before, after) = (every("pre"), every("post"));
+        let both = format!("{before},{after}");
+        let mut hooks = vec![
+            json!({ "name": "before", "events": before }),
+            json!({ "name": "after", "events": after, "delete": "before-hook-creation,hook-succeeded" }),
+            json!({ "name": "passing", "kind": "ConfigMap", "events": both, "weight": -1, "delete": "hook-succeeded" }),
+            json!({ "name": "failing", "kind": "ConfigMap", "events": after, "weight": 1, "delete": "hook-failed,before-hook-creation" }),
+            json!({ "name": "check", "kind": "Pod", "events": "test" }),
+            json!({ "name": "more", "events": "test", "weight": 1, "delete": "hook-succeeded,before-hook-creation" }),
+        ];
+        if action == Action::Atomic {
+            hooks.push(json!({ "name": "fails", "kind": "Pod", "events": "post-upgrade", "weight": 9, "exit": 1, "delete": "hook-failed,before-hook-creation" }));
+        }
+        vec!["--set-json".to_owned(), format!("hooks={}", Value::from(hooks))]
     }
 }
 
@@ -99,47 +161,59 @@ pub struct Revision {
 impl<'p> Trial<'p> {
     /// Makes the namespace, and the release where the action needs one.
     pub fn prepare(plane: &'p Plane, action: Action, namespace: &str) -> Self {
-        Self::prepare_with(plane, action, namespace, Kind::Plain)
+        Self::prepare_with(plane, action, namespace, Setup::Plain)
     }
 
     /// [`Self::prepare`] with another chart.
-    pub fn prepare_with(plane: &'p Plane, action: Action, namespace: &str, kind: Kind) -> Self {
-        let trial = Self { plane, action, namespace: namespace.to_owned(), kind };
+    pub fn prepare_with(plane: &'p Plane, action: Action, namespace: &str, setup: Setup) -> Self {
+        let trial = Self { plane, action, namespace: namespace.to_owned(), setup };
         kubectl(plane, &["create", "namespace", namespace]);
         for before in action.before() {
-            trial.succeed(&trial.arguments(*before));
+            trial.complete(*before);
         }
         trial
     }
 
     /// The command line of an action.
     pub fn arguments(&self, action: Action) -> Vec<String> {
-        let short = match action {
-            Action::Rollback => {
-                Some(["release", "rollback", "r", "1", "-n", &self.namespace].to_vec())
-            }
-            Action::Uninstall => {
-                Some(["release", "uninstall", "r", "-n", &self.namespace].to_vec())
-            }
-            Action::Install | Action::Upgrade => None,
-        };
-        if let Some(words) = short {
-            return words.into_iter().map(str::to_owned).collect();
+        let mut words = vec!["release", action.word(), "r", "-n", &self.namespace];
+        match action {
+            Action::Rollback => words.push("1"),
+            Action::UninstallKeep => words.push("--keep-history"),
+            Action::Atomic => words.extend(["--atomic", "--timeout", "2m"]),
+            _ => {}
         }
-        let step = if action == Action::Upgrade { 2 } else { 1 };
-        let folder = chart(self.kind.chart());
-        let values = folder.join(format!("steps/{step}.yaml"));
-        let (folder, values) = (folder.to_string_lossy(), values.to_string_lossy());
-        let words = ["release", action.name(), "r", &folder, "-n", &self.namespace, "-f", &values];
-        words.iter().chain(self.kind.values()).map(|word| (*word).to_owned()).collect()
+        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        if matches!(action, Action::Install | Action::Upgrade | Action::Atomic) {
+            let step = if action == Action::Install { 1 } else { 2 };
+            let folder = chart(self.setup.chart());
+            let values = folder.join(format!("steps/{step}.yaml"));
+            let files = [folder.to_string_lossy().into_owned(), "-f".to_owned()];
+            words.extend(files);
+            words.push(values.to_string_lossy().into_owned());
+            words.extend(self.setup.values(action));
+        }
+        if self.setup == Setup::Applied && action == self.action {
+            words.extend(["--apply-method", "ssa"].map(str::to_owned));
+        }
+        words
     }
 
-    /// Runs the program without faults; it must succeed.
-    pub fn succeed(&self, arguments: &[String]) {
+    /// Runs the program without faults; it must end as the action does.
+    pub fn complete(&self, action: Action) {
+        self.try_to(action, &self.arguments(action)).unwrap_or_else(|told| panic!("{told}"));
+    }
+
+    /// Runs the program; what it told when it did not end as the action does.
+    fn try_to(&self, action: Action, arguments: &[String]) -> Result<(), String> {
         let outcome = Program::Ichor.sealed(&self.plane.kubeconfig()).run(arguments);
-        let (stdout, stderr) = (&outcome.stdout, &outcome.stderr);
-        let told = [&stdout[..], &stderr[..]].concat();
-        assert_eq!(outcome.code, Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&told));
+        let told = [&outcome.stdout[..], &outcome.stderr[..]].concat();
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let (code, says) = action.end();
+        if outcome.code == Some(code) && told.contains(says) {
+            return Ok(());
+        }
+        Err(format!("{}: {arguments:?}: {told}", self.namespace))
     }
 
     /// The revisions, the oldest first; none when there is no release.
@@ -158,42 +232,59 @@ impl<'p> Trial<'p> {
             .collect()
     }
 
-    /// Runs the action again, as `ichor release install --help` says after a program that died.
+    /// Runs the action again, as the page on live releases says after a program that died.
+    ///
+    /// # Panics
+    /// When it does not end as the action does.
     pub fn recover(&self) {
-        if self.action == Action::Uninstall {
-            let mut arguments = self.arguments(self.action);
-            arguments.push("--ignore-not-found".to_owned());
-            return self.succeed(&arguments);
-        }
-        if !self.history().is_empty() {
-            let words = ["release", "repair", "r", "-n", &self.namespace, "--yes"];
-            self.succeed(&words.map(str::to_owned));
-        }
-        if self.action == Action::Rollback {
-            return self.succeed(&self.arguments(self.action));
-        }
+        let Err(told) = self.try_to_recover() else { return };
+        let is_in_the_way = told.contains(&format!("\"{IN_THE_WAY}\" already exists"));
+        assert!(is_in_the_way, "{told}");
+        kubectl(self.plane, &["delete", "configmap", IN_THE_WAY, "-n", &self.namespace]);
+        self.try_to_recover().unwrap_or_else(|told| panic!("{told}"));
+    }
+
+    fn try_to_recover(&self) -> Result<(), String> {
         let mut arguments = self.arguments(self.action);
-        "upgrade".clone_into(&mut arguments[1]);
-        arguments.push("--install".to_owned());
-        self.succeed(&arguments);
+        let history = self.history();
+        match self.action {
+            Action::Uninstall => arguments.push("--ignore-not-found".to_owned()),
+            Action::UninstallKeep => {
+                if history.last().is_some_and(|last| last.status == "uninstalled") {
+                    return Ok(());
+                }
+            }
+            Action::Test => {}
+            _ => {
+                if !history.is_empty() {
+                    let words = ["release", "repair", "r", "-n", &self.namespace, "--yes"];
+                    self.try_to(Action::Install, &words.map(str::to_owned))?;
+                }
+            }
+        }
+        if matches!(self.action, Action::Install | Action::Upgrade) {
+            "upgrade".clone_into(&mut arguments[1]);
+            arguments.push("--install".to_owned());
+        }
+        self.try_to(self.action, &arguments)
+    }
+
+    /// Whether an object is a hook's, which may be there or not after an action that failed.
+    pub fn is_hook(&self, title: &str) -> bool {
+        self.setup == Setup::Hooks
+            && ["before", "after", "passing", "failing", "fails", "check", "more"]
+                .iter()
+                .any(|hook| title.ends_with(&format!("/r-{hook}")))
     }
 
     /// The release's objects among all of the cluster, the namespace's name taken out, without
     /// records.
     pub fn objects(&self, all: &Objects) -> Objects {
-        let namespace = self.namespace.as_str();
-        let own = |title: &str| {
-            (title.contains(&format!(" {namespace}/")) && !title.contains("/default"))
-                || title.contains(&format!("/{namespace}-r"))
-        };
-        all.iter()
-            .filter(|(title, _)| own(title) && !title.contains("/sh.helm.release.v1."))
-            .map(|(title, object)| {
-                let text = object.to_string().replace(namespace, "(namespace)");
-                let object = serde_json::from_str(&text).expect("JSON stays JSON");
-                (title.replace(namespace, "(namespace)"), object)
-            })
-            .collect()
+        let mut own = objects::around(all, &self.namespace);
+        own.retain(|title, _| {
+            !title.contains("/sh.helm.release.v1.") && !title.starts_with("Namespace ")
+        });
+        own
     }
 
     /// What is wrong with the records of a release that is done: exactly one is deployed, and
@@ -202,6 +293,11 @@ impl<'p> Trial<'p> {
         let history = self.history();
         if self.action == Action::Uninstall {
             return (!history.is_empty()).then(|| format!("{}: {history:?}", self.namespace));
+        }
+        if self.action == Action::UninstallKeep {
+            let is_done = history.last().is_some_and(|last| last.status == "uninstalled")
+                && !history.iter().any(|revision| revision.status == "deployed");
+            return (!is_done).then(|| format!("{}: {history:?}", self.namespace));
         }
         let count =
             |wanted: &str| history.iter().filter(|revision| revision.status == wanted).count();

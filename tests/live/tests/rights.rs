@@ -187,6 +187,36 @@ async fn exactly_the_rights_of_the_plan() {
     }
 }
 
+/// Fields are taken over and objects applied with the rights of the plan.
+#[tokio::test(flavor = "multi_thread")]
+async fn server_side_apply_with_the_rights_of_the_plan() {
+    let Some(bed) = Bed::start().await else { return };
+    let folder = chart("admission");
+    let chart = folder.to_string_lossy().into_owned();
+    let values = folder.join("steps/2.yaml").to_string_lossy().into_owned();
+    let installed = bed.admin(&["install", "r", &chart, "-n", NAMESPACE]);
+    assert_eq!(installed.code, Some(0), "{}", String::from_utf8_lossy(&installed.stderr));
+    let apply = ["--apply-method", "ssa"];
+    let upgrade = ["plan", "upgrade", "r", &chart, "-n", NAMESPACE, "-f", &values];
+    let upgrade = [&upgrade[..], &apply].concat();
+    let roles = bed.roles(&upgrade);
+    let mark = bed.plane.audit_log().mark();
+    let tried = bed.one_fewer(&roles, &upgrade);
+    let writes = bed.plane.audit_log().writes(USER, mark).unwrap();
+    assert!(writes.is_empty(), "a plan wrote: {writes:?}");
+    let done = bed.worker(&upgrade[1..]);
+    assert_eq!(done.code, Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let uninstalled = bed.admin(&["uninstall", "r", "-n", NAMESPACE]);
+    assert_eq!(uninstalled.code, Some(0), "{}", String::from_utf8_lossy(&uninstalled.stderr));
+    let install = ["plan", "install", "r", &chart, "-n", NAMESPACE];
+    let install = [&install[..], &apply].concat();
+    let roles = bed.roles(&install);
+    let tried = tried + bed.one_fewer(&roles, &install);
+    let done = bed.worker(&install[1..]);
+    assert_eq!(done.code, Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    println!("server-side apply: {tried} plans with one right fewer");
+}
+
 /// Hooks are created, watched, read, shown and deleted with the rights of the plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_with_the_rights_of_the_plan() {
@@ -201,6 +231,62 @@ async fn hooks_with_the_rights_of_the_plan() {
         let told = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.code, Some(0), "{action}: {told}");
         assert!(!told.contains("WARNING") && told.contains("is simulated"), "{action}: {told}");
+    }
+}
+
+/// With `--atomic` the plan has what the way back takes, and names it where it is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn undone_with_the_rights_of_the_plan() {
+    let Some(bed) = Bed::start().await else { return };
+    let chart = chart("hooks").to_string_lossy().into_owned();
+    let hooks = |events: &str| {
+        let fails = format!(r#"{{"name":"fails","events":"post-{events}","exit":1}}"#);
+        let back = r#"{"name":"back","events":"pre-delete,post-rollback","kind":"Pod","log":"hook-succeeded"}"#;
+        format!("hooks=[{fails},{back}]")
+    };
+    let (install, upgrade) = (hooks("install"), hooks("upgrade"));
+    let at = ["r", &chart, "-n", NAMESPACE, "--set-json"];
+    let failing = |action: &'static str, hooks: &str, more: &[&str]| -> Vec<String> {
+        let words = [&["plan", action], &at[..], &[hooks], more].concat();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    for (arguments, undone) in [
+        (failing("install", &install, &[]), "uninstalled"),
+        (failing("upgrade", &upgrade, &["--set", "step=2"]), "rolled back"),
+        (failing("upgrade", &upgrade, &["--set", "step=3", "--force"]), "rolled back"),
+    ] {
+        let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let atomic = [&plain[..], &["--atomic", "--cleanup-on-fail"]].concat();
+        let atomic =
+            if undone == "uninstalled" { &atomic[..atomic.len() - 1] } else { &atomic[..] };
+        bed.grant(&bed.roles(&plain));
+        bed.comes_to(&(Some(0), BTreeSet::new()), &plain, "the rights without --atomic");
+        let (code, missing) = bed.missing(atomic);
+        println!("{undone}: without the rights of --atomic, these are missing: {missing:#?}");
+        assert_eq!(code, Some(2));
+        let needed = match undone {
+            "uninstalled" => "delete deployments.apps r in namespace least",
+            _ => "delete configmaps r-only-2 in namespace least",
+        };
+        assert!(missing.contains(needed) || plain.contains(&"--force"));
+        bed.grant(&bed.roles(atomic));
+        bed.comes_to(&(Some(0), BTreeSet::new()), atomic, "all rights");
+        let done = bed.worker(&atomic[1..]);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.code, Some(1), "{told}");
+        assert!(told.contains(&format!("{undone} due to atomic being set")), "{told}");
+        if undone == "uninstalled" {
+            let installed = bed.admin(&[
+                "install",
+                "r",
+                &chart,
+                "-n",
+                NAMESPACE,
+                "--set-json",
+                &hooks("upgrade"),
+            ]);
+            assert_eq!(installed.code, Some(0));
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod job;
 pub mod process;
 pub mod records;
 pub mod rehearsal;
+pub mod releases;
 
 use std::collections::BTreeMap;
 use std::path::Path;

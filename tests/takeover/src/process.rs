@@ -1,4 +1,4 @@
-//! `ichor cni run` as a process of its own, killed and stopped at chosen writes through the fault
+//! The program as a process of its own, killed and stopped at chosen writes through the fault
 //! proxy of a plane.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub struct Site {
     through: PathBuf,
     /// The foreign records.
     pub originals: Vec<Value>,
-    /// The digest of the plan.
-    pub digest: String,
+    /// What the program is run with.
+    arguments: Vec<String>,
 }
 
 /// A program under way, ended when it is dropped.
@@ -100,32 +100,39 @@ pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Site {
-    /// A plane with what it needs.
+    /// A plane on which Cilium is taken over.
     pub async fn new(bed: Bed) -> Self {
+        let digest = bed.plan(None).await.plan.digest;
+        Self::of(bed, &["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &digest])
+            .await
+    }
+
+    /// A plane on which the program is run with these arguments.
+    pub async fn of(bed: Bed, arguments: &[&str]) -> Self {
         let proxy = bed.plane.fault_proxy().await.expect("a proxy");
         let through = bed.plane.folder().join("through-proxy.kubeconfig");
         let token = &bed.plane.identities().admin.token;
         bed.plane.write_kubeconfig(&through, &proxy.url(), token).expect("a kubeconfig");
-        let digest = bed.plan(None).await.plan.digest;
         let originals = crate::export(&*bed.cluster)
             .await
             .into_iter()
             .filter(|object| text(object, "/metadata/name").starts_with("sh.helm.release.v1."))
             .collect();
-        Self { bed, proxy, through, originals, digest }
+        let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        Self { bed, proxy, through, originals, arguments }
     }
 
     fn run_arguments(&self) -> Vec<&str> {
-        vec!["cni", "run", "--takeover", "--accept-cilium-changes", "--digest", &self.digest]
+        self.arguments.iter().map(String::as_str).collect()
     }
 
-    /// Starts `ichor cni run` through the proxy.
+    /// Starts the program through the proxy.
     pub fn start(&self) -> Program {
         let child = command(&self.through, &self.run_arguments()).spawn();
         Program { child: child.expect("it starts") }
     }
 
-    /// Runs `ichor cni run` to its end, past the proxy.
+    /// Runs the program to its end, past the proxy.
     pub fn run(&self) -> Output {
         command(&self.bed.plane.kubeconfig(), &self.run_arguments()).output().expect("it runs")
     }
@@ -173,7 +180,9 @@ impl Site {
     /// Every foreign record is there, or a verified backup of it, to the byte.
     pub async fn nothing_is_lost(&self) {
         let cluster = &*self.bed.cluster;
-        let backups = takeover::run::backup::backups(cluster).await.expect("backups");
+        let backups = takeover::run::backup::backups(cluster, &takeover::place::CILIUM)
+            .await
+            .expect("backups");
         let objects = crate::export(cluster).await;
         for original in &self.originals {
             let place = |object: &Value| {

@@ -10,16 +10,18 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::{About, End};
-use helm_rs::cluster::{CallRecord, Clock as _, Count, Discovery, Effect, Fault, Moment};
+use helm_rs::cluster::{CallRecord, Clock as _, Cluster, Count, Discovery, Effect, Fault, Moment};
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::Value;
+use takeover::place::{CILIUM, Place};
 use takeover::plan::{Prepared, Request, WhoWrites, prepare};
 use takeover::run::backup::{Backup, backups};
 use takeover::run::restore::restore;
 use takeover::run::{Done, Run, RunError, take_over};
 use takeover::snapshot::{Stage, lasting};
 
+use crate::releases::Case;
 use crate::{Bed, export, pinned};
 
 /// What is rehearsed.
@@ -29,6 +31,8 @@ pub enum Action {
     TakeOver,
     /// A restore.
     Restore,
+    /// What is done to a release of any chart.
+    Release,
 }
 
 /// Something that is done on a cluster in memory, again and again from the same state.
@@ -41,6 +45,8 @@ pub struct Rehearsal {
     pub originals: Vec<Value>,
     /// The digest of the plan; empty for a restore.
     pub digest: String,
+    /// What is done, where that is an action on a release of any chart.
+    pub case: Option<Case>,
     engine: Engine,
     pinned: cilium::pinned::Pinned,
 }
@@ -92,6 +98,14 @@ impl Tried for Stage {
     }
 }
 
+/// Whether an object is a record that is no Cilium's of ichor's.
+fn is_record(object: &Value) -> bool {
+    let name = text(object, "/metadata/name");
+    matches!(text(object, "/kind"), "Secret" | "ConfigMap")
+        && name.starts_with("sh.helm.release.v1.")
+        && text(object, "/metadata/namespace") != "ichor-system"
+}
+
 /// A text of an object; empty for none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -123,18 +137,13 @@ impl Rehearsal {
 
     /// A takeover of objects.
     pub async fn takeover(objects: Vec<Value>) -> Self {
-        let is_record = |object: &&Value| {
-            let name = text(object, "/metadata/name");
-            matches!(text(object, "/kind"), "Secret" | "ConfigMap")
-                && name.starts_with("sh.helm.release.v1.")
-                && text(object, "/metadata/namespace") != "ichor-system"
-        };
-        let originals = objects.iter().filter(is_record).cloned().collect();
+        let originals = objects.iter().filter(|object| is_record(object)).cloned().collect();
         let mut rehearsal = Self {
             action: Action::TakeOver,
             objects,
             originals,
             digest: String::new(),
+            case: None,
             engine: Engine::new(EngineOptions::default()),
             pinned: pinned(),
         };
@@ -153,8 +162,54 @@ impl Rehearsal {
             objects,
             originals,
             digest: String::new(),
+            case: None,
             engine: Engine::new(EngineOptions::default()),
             pinned: pinned(),
+        }
+    }
+
+    /// An action on a release of any chart.
+    pub async fn release(objects: Vec<Value>, case: Case) -> Self {
+        let originals = objects.iter().filter(|object| is_record(object)).cloned().collect();
+        Self::release_of(objects, originals, case).await
+    }
+
+    /// The restore of an action on a release that was done.
+    pub async fn undo_of(&self, stage: &Stage) -> Self {
+        let objects = stage.memory.objects().iter().map(|object| (**object).clone()).collect();
+        let undo = self.case.as_ref().expect("a release").undo();
+        Self::release_of(objects, self.originals.clone(), undo).await
+    }
+
+    async fn release_of(objects: Vec<Value>, originals: Vec<Value>, case: Case) -> Self {
+        let mut rehearsal = Self {
+            action: Action::Release,
+            objects,
+            originals,
+            digest: String::new(),
+            case: None,
+            engine: Engine::new(EngineOptions::default()),
+            pinned: pinned(),
+        };
+        let stage = rehearsal.stage();
+        let cluster: Arc<dyn Cluster> = stage.cluster();
+        rehearsal.digest = case.digest(&cluster, &*stage.clock, &rehearsal.engine).await;
+        rehearsal.case = Some(case);
+        rehearsal
+    }
+
+    /// The release that is at stake.
+    fn place(&self) -> Place {
+        self.case.as_ref().map_or_else(|| CILIUM.clone(), Case::place)
+    }
+
+    /// What a run leaves, without what every run makes anew.
+    fn end(&self, stage: &Stage) -> BTreeMap<String, Value> {
+        match &self.case {
+            None => end_state(&stage.memory),
+            Some(case) => {
+                case.lasting(stage.memory.objects().iter().map(|object| (**object).clone()))
+            }
         }
     }
 
@@ -226,13 +281,18 @@ impl Rehearsal {
                         .await;
                 done.map(drop).map_err(|error| error_chain(&error))
             }
+            Action::Release => {
+                let cluster: Arc<dyn Cluster> = stage.cluster();
+                let case = self.case.as_ref().expect("a release");
+                case.run((&cluster, &*stage.clock, &self.engine), holder, &self.digest).await
+            }
         }
     }
 
     /// Every foreign record is there, or a verified backup of it, to the byte; and at most one
     /// record of ichor's says that it is deployed.
     pub async fn nothing_is_lost(&self, stage: &Stage) {
-        let backups = backups(&*stage.memory).await.expect("backups");
+        let backups = backups(&*stage.memory, &self.place()).await.expect("backups");
         for original in &self.originals {
             let place = ["/kind", "/metadata/namespace", "/metadata/name"];
             let [kind, namespace, name] = place.map(|pointer| text(original, pointer));
@@ -257,11 +317,12 @@ impl Rehearsal {
                 let stage = self.stage();
                 stage.kill(at, moment);
                 let killed = self.run(&stage, "killed").await;
-                // The last write gives the lock back; what becomes of it is of no account.
-                assert!(killed.is_err() || at == writes.len(), "{title}");
+                // The last writes give the lock back; what becomes of it is of no account.
+                let is_lock = title.contains("patch leases");
+                assert!(killed.is_err() || is_lock, "{title}");
                 self.nothing_is_lost(&stage).await;
                 self.recover(&stage, &title).await;
-                ends_as(&stage, &expected, &title);
+                self.ends_as(&stage, &expected, &title);
                 points += 1;
             }
         }
@@ -280,7 +341,8 @@ impl Rehearsal {
             let moment = |number: usize| {
                 if number.is_multiple_of(2) { Moment::Before } else { Moment::After }
             };
-            let (one, two) = (number() % (writes.len() - 1) + 1, number() % (writes.len() + 2) + 1);
+            let work = writes.len() - if self.case.is_some() { 2 } else { 1 };
+            let (one, two) = (number() % work + 1, number() % (writes.len() + 2) + 1);
             let (first, second) = (moment(number()), moment(number()));
             let title = format!("killed {first:?} write {one}, then {second:?} write {two}");
             let stage = self.stage();
@@ -294,39 +356,55 @@ impl Rehearsal {
             if killed.is_err() {
                 self.recover(&stage, &title).await;
             }
-            ends_as(&stage, &expected, &title);
+            self.ends_as(&stage, &expected, &title);
         }
+    }
+
+    /// The cluster is as after a run that nobody disturbed.
+    fn ends_as(&self, stage: &Stage, expected: &BTreeMap<String, Value>, title: &str) {
+        let state = self.end(stage);
+        for (name, object) in expected {
+            assert_eq!(state.get(name), Some(object), "{name}, {title}");
+        }
+        let more: Vec<&String> =
+            state.keys().filter(|name| !expected.contains_key(*name)).collect();
+        assert!(more.is_empty(), "{more:?}, {title}");
     }
 
     /// The end without a kill, and the writes that lead to it.
     pub async fn reference(&self) -> (BTreeMap<String, Value>, Vec<CallRecord>) {
         let stage = self.stage();
         self.run(&stage, "first").await.unwrap_or_else(|error| panic!("{error}"));
-        (end_state(&stage.memory), stage.writes())
+        (self.end(&stage), stage.writes())
     }
 
     /// Runs it again after a kill: it succeeds, and waits for a dead run's lock as long as the
     /// rules say and no longer.
     async fn recover(&self, stage: &Stage, title: &str) {
-        let is_held = stage
-            .object("Lease", "ichor-system", "ichor-cni")
-            .is_some_and(|lease| !text(&lease, "/spec/holderIdentity").is_empty());
+        let objects = stage.memory.objects();
+        let held = objects.iter().filter(|object| {
+            text(object, "/kind") == "Lease"
+                && text(object, "/metadata/name").starts_with("ichor-")
+                && !text(object, "/spec/holderIdentity").is_empty()
+        });
+        // One after the other is waited for.
+        let held = u64::try_from(held.count()).expect("a count");
         let before = stage.clock.elapsed();
         stage.restart();
         match self.run(stage, "second").await {
             Ok(()) => {}
             // The last step was done: a restore has nothing to put back any more.
-            Err(error) if self.action == Action::Restore && stage.own_records().is_empty() => {
+            Err(error)
+                if self.action == Action::Restore && stage.own_records().is_empty()
+                    || matches!(self.case, Some(Case::Undo(_))) =>
+            {
                 assert!(error.contains("nothing to restore"), "{title}: {error}");
                 return;
             }
             Err(error) => panic!("{title}: {error}"),
         }
         let waited = stage.clock.elapsed().saturating_sub(before).as_secs();
-        assert!(
-            if is_held { (15..20).contains(&waited) } else { waited < 5 },
-            "{title}: {waited} s"
-        );
+        assert!((15 * held..15 * held + 5).contains(&waited), "{title}: {waited} s");
         self.nothing_is_lost(stage).await;
     }
 }
@@ -376,8 +454,8 @@ fn step(call: &CallRecord) -> &'static str {
     let object = call.object.as_str();
     [
         ("namespaces ichor-system", "namespace"),
-        ("/ichor-cni-plan", "stored plan"),
-        ("/ichor-cilium-prior-release", "backup"),
+        ("-plan", "stored plan"),
+        ("-prior", "backup"),
         ("ichor-system/sh.helm.release.v1.", "own record"),
         ("/sh.helm.release.v1.", "foreign record"),
         ("leases", "lock"),
@@ -399,14 +477,4 @@ pub fn step_boundaries(writes: &[CallRecord]) -> Vec<usize> {
         at == 0 || at + 1 == steps.len() || steps[at] != steps[at - 1] || steps[at] != steps[at + 1]
     };
     (0..steps.len()).filter(|at| is_boundary(*at)).map(|at| at + 1).collect()
-}
-
-/// The cluster is as after a run that nobody disturbed.
-fn ends_as(stage: &Stage, expected: &BTreeMap<String, Value>, title: &str) {
-    let state = end_state(&stage.memory);
-    for (name, object) in expected {
-        assert_eq!(state.get(name), Some(object), "{name}, {title}");
-    }
-    let more: Vec<&String> = state.keys().filter(|name| !expected.contains_key(*name)).collect();
-    assert!(more.is_empty(), "{more:?}, {title}");
 }

@@ -1,13 +1,22 @@
-//! `ichor chart`: charts, offline.
+//! `ichor chart`: charts, and where they come from.
 
+mod dependency;
 mod lint;
+mod locate;
 pub(crate) mod options;
+mod package;
 mod pull;
+mod push;
 pub(crate) mod render;
+mod repo;
 mod show;
+pub(crate) mod source;
 pub(crate) mod template;
+mod verify;
 
 use clap::Subcommand;
+
+pub(super) use repo::read_password;
 
 use super::Context;
 use crate::error::CommandError;
@@ -22,8 +31,21 @@ pub(crate) enum Command {
     Show(show::Command),
     /// Check a chart for faults, as `helm lint`
     Lint(lint::Arguments),
-    /// Download a pinned chart and check its digest
-    Pull(pull::Arguments),
+    /// Pack a chart's folder into an archive, as `helm package`
+    Package(Box<package::Arguments>),
+    /// Manage the charts that a chart asks for, as `helm dependency`
+    #[command(subcommand, arg_required_else_help = true, visible_aliases = ["dep", "dependencies"])]
+    Dependency(dependency::Command),
+    /// Manage chart repositories, as `helm repo`
+    #[command(subcommand, arg_required_else_help = true)]
+    Repo(repo::Command),
+    /// Download charts, as `helm pull`; a pinned chart is checked against its digest
+    #[command(visible_alias = "fetch")]
+    Pull(Box<pull::Arguments>),
+    /// Put a packed chart into a registry, as `helm push`
+    Push(Box<push::Arguments>),
+    /// Check the signature of a packed chart, as `helm verify`
+    Verify(verify::Arguments),
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
@@ -31,6 +53,11 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Template(arguments) => template::run(*arguments, context),
         Command::Show(command) => show::run(command, context),
         Command::Lint(arguments) => lint::run(arguments, context),
+        Command::Package(arguments) => package::run(&arguments, context),
+        Command::Dependency(command) => dependency::run(&command, context),
+        Command::Repo(command) => repo::run(&command, context),
         Command::Pull(arguments) => pull::run(&arguments, context),
+        Command::Push(arguments) => push::run(&arguments, context),
+        Command::Verify(arguments) => verify::run(&arguments, context),
     }
 }

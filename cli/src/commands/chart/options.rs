@@ -9,10 +9,9 @@ use clap::Args;
 use helm_rs::capabilities::{Capabilities, KubeVersion};
 use helm_rs::chart::{Chart, Limits, LoadError, Warning};
 use helm_rs::error_chain;
-use helm_rs::gotext::{io_text, quote};
+use helm_rs::gotext::io_text;
 use helm_rs::values::{Options, ReadError};
 
-use crate::cache;
 use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
@@ -70,7 +69,7 @@ impl ValueFlags {
     }
 }
 
-fn is_remote(path: &str) -> bool {
+pub(super) fn is_remote(path: &str) -> bool {
     ["http://", "https://", "oci://"].iter().any(|scheme| path.starts_with(scheme))
 }
 
@@ -191,117 +190,7 @@ impl LimitFlags {
     }
 }
 
-/// What Helm has for charts in repositories. A chart in a file or folder needs none of it.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Chart")]
-pub(crate) struct ChartFlags {
-    /// Version of a pinned chart
-    #[arg(long, value_name = "VERSION")]
-    version: Option<String>,
-    /// Check the chart's signature (not supported)
-    #[arg(long, hide = true)]
-    verify: bool,
-    /// Chart repository (not supported)
-    #[arg(long, hide = true, value_name = "URL")]
-    repo: Option<String>,
-    #[arg(long, hide = true)]
-    devel: bool,
-    #[arg(long, hide = true)]
-    keyring: Option<String>,
-    #[arg(long, hide = true)]
-    username: Option<String>,
-    #[arg(long, hide = true)]
-    password: Option<String>,
-    #[arg(long, hide = true)]
-    cert_file: Option<String>,
-    #[arg(long, hide = true)]
-    key_file: Option<String>,
-    #[arg(long, hide = true)]
-    ca_file: Option<String>,
-    #[arg(long, hide = true)]
-    insecure_skip_tls_verify: bool,
-    #[arg(long, hide = true)]
-    plain_http: bool,
-    #[arg(long, hide = true)]
-    pass_credentials: bool,
-}
-
-impl ChartFlags {
-    /// Loads the chart that the user named: a folder, an archive, or a pinned chart's name
-    /// (`ChartPathOptions.LocateChart`).
-    pub(crate) fn load(
-        &self,
-        name: &str,
-        limits: &LimitFlags,
-        context: &mut Context<'_>,
-    ) -> Result<Chart, CommandError> {
-        let limits = limits.limits();
-        let mut warnings = Vec::new();
-        let name = name.trim();
-        let path = Path::new(name);
-        let chart = if path.exists() {
-            if self.verify {
-                return Err(CommandError::new("--verify is not supported")
-                    .hint("check the archive's digest or signature with another tool first"));
-            }
-            if self.repo.is_some() {
-                context.ui.warning(format!(
-                    "WARNING: local chart found in current working directory. repository url ignored: {name}"
-                ));
-            }
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            context.ui.debug(format!("chart path: {}", path.display()));
-            helm_rs::chart::load(&path, &limits, &mut warnings).map_err(|error| load_error(&error))
-        } else {
-            self.load_pinned(name, &limits, context, &mut warnings)
-        };
-        print_warnings(context.ui, &warnings);
-        chart
-    }
-
-    fn load_pinned(
-        &self,
-        name: &str,
-        limits: &Limits,
-        context: &mut Context<'_>,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Chart, CommandError> {
-        if name.starts_with(['.', '/']) {
-            return Err(CommandError::new(format_args!("path {} not found", quote(name))));
-        }
-        if is_remote(name) || self.repo.is_some() {
-            return Err(CommandError::new(format_args!(
-                "chart {}: charts are read from files only, not from repositories",
-                quote(name)
-            ))
-            .hint("download the archive and pass its path"));
-        }
-        let pins = cache::pins()?;
-        let Some(pin) = pins.find(name, self.version.as_deref()) else {
-            let known = pins.iter().any(|pin| pin.name == name);
-            return Err(match name.split_once('/') {
-                _ if known => CommandError::new(format_args!(
-                    "chart {} {} is not pinned",
-                    quote(name),
-                    self.version.as_deref().unwrap_or_default()
-                ))
-                .hint("see the pinned charts: ichor chart pull --list"),
-                Some((repository, _)) => {
-                    CommandError::new(format_args!("repo {repository} not found"))
-                }
-                None => CommandError::new(format_args!(
-                    "non-absolute URLs should be in form of repo_name/path_to_chart, got: {name}"
-                ))
-                .hint("pass a chart's folder or archive, or the name of a pinned chart"),
-            });
-        };
-        let resolved = cache::resolve(pin, limits.archive_size, context)?;
-        helm_rs::chart::load_archive(&resolved.bytes, limits, warnings)
-            .map_err(|error| load_error(&error))
-    }
-}
-
-fn load_error(error: &LoadError) -> CommandError {
+pub(super) fn load_error(error: &LoadError) -> CommandError {
     let text = CommandError::new(error_chain(error));
     match error {
         LoadError::Limit { .. }

@@ -1,52 +1,70 @@
 //! `ichor chart pull`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use goyaml::{Map, Value};
+use helm_repo::download::Verify;
+use helm_repo::expand::expand;
+use helm_rs::chart::Limits;
 use helm_rs::error_chain;
-use helm_rs::gotext::quote;
+use helm_rs::gopath;
+use helm_rs::gotext::{io_text, quote};
 use helm_rs::repo::{Pin, save};
 
+use super::options::{LimitFlags, print_warnings};
+use super::source::ChartFlags;
 use crate::cache;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::flags;
 use crate::output::{Output, write_structured};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = concat!(
-    "A pinned chart is looked for in ICHOR_CHART_DIR, then in the user's cache, then downloaded.\n",
-    "Its digest is checked every time; on a mismatch nothing is kept.\n\n",
+    "A chart is named by its repository and name, by an address (https://, oci://), or by a name alone:\n",
+    "that of a pinned chart, or with --repo that of a chart there. A pinned chart is looked for in\n",
+    "ICHOR_CHART_DIR, then in the user's cache, then downloaded, and its digest is checked every time.\n",
+    "What is refused (a signature, a digest, a file outside the chart's folder) leaves nothing behind.\n\n",
     "Examples:\n",
+    "  ichor chart pull my-repo/my-chart --version '^1.2' --untar\n",
+    "  ichor chart pull oci://registry.example.org/charts/my-chart --verify --keyring pubring.gpg\n",
+    "  ichor chart pull my-chart --repo https://charts.example.org\n",
     "  ichor chart pull cilium -d charts\n",
     "  ichor chart pull --list"
 ))]
 pub(crate) struct Arguments {
-    /// Name of the pinned chart
+    /// Charts
     #[arg(required_unless_present = "list")]
-    chart: Option<String>,
-    /// Its version
-    #[arg(long, value_name = "VERSION")]
-    version: Option<String>,
+    charts: Vec<String>,
     /// Folder to write the archive to
     #[arg(short, long, value_name = "FOLDER", default_value = ".")]
-    destination: PathBuf,
+    destination: String,
+    /// Unpack the chart and keep no archive
+    #[arg(long)]
+    untar: bool,
+    /// Folder to unpack it in, seen from the destination
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    untardir: String,
+    /// Keep the signature beside the archive, and do not check it
+    #[arg(long)]
+    prov: bool,
     /// List the pinned charts instead
     #[arg(long)]
     list: bool,
-    /// Bytes that the archive may have
-    #[arg(long, value_name = "BYTES", value_parser = flags::whole_number::<u64>, default_value_t = 100 * 1024 * 1024, hide_short_help = true)]
-    max_archive_size: u64,
-    /// Form of the result
+    /// Form of what is told of a pinned chart
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
+    #[command(flatten)]
+    source: ChartFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let pins = cache::pins()?;
+    let limits = arguments.limits.limits();
     if arguments.list {
+        let pins = cache::pins()?;
         let mut table = String::from("NAME\tVERSION\tDIGEST\n");
         let mut entries = Vec::new();
         for pin in pins.iter() {
@@ -56,21 +74,96 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         write_structured(context.ui, arguments.output, &Value::Seq(entries), table.as_bytes())?;
         return Ok(Exit::Done);
     }
-    let name = arguments.chart.as_deref().unwrap_or_default();
-    let pin = pins.find(name, arguments.version.as_deref()).ok_or_else(|| {
-        let version = arguments.version.as_deref().map_or_else(String::new, |v| format!(" {v}"));
+    for chart in &arguments.charts {
+        if arguments.source.repo.is_none() && !chart.contains('/') {
+            pinned(arguments, chart, &limits, context)?;
+        } else {
+            let mut warnings = Vec::new();
+            let result = fetched(arguments, chart, &limits, context, &mut warnings);
+            print_warnings(context.ui, &warnings);
+            result?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// `Pull.Run`
+fn fetched(
+    arguments: &Arguments,
+    chart: &str,
+    limits: &Limits,
+    context: &mut Context<'_>,
+    warnings: &mut Vec<helm_rs::chart::Warning>,
+) -> Result<(), CommandError> {
+    let verify = match (arguments.source.verify, arguments.prov) {
+        (true, _) => Verify::Always,
+        (false, true) => Verify::Later,
+        (false, false) => Verify::Never,
+    };
+    if !arguments.untar {
+        let folder = Path::new(&arguments.destination);
+        let done = arguments.source.download(chart, folder, verify, limits, context, warnings)?;
+        return told(&done, context);
+    }
+    let fail = |error: std::io::Error| {
+        CommandError::new(format_args!("failed to untar: {}", io_text(&error)))
+    };
+    let half = tempfile::tempdir().map_err(fail)?;
+    let done = arguments.source.download(chart, half.path(), verify, limits, context, warnings)?;
+    let folder = if arguments.untardir.starts_with('/') {
+        arguments.untardir.clone()
+    } else {
+        gopath::join(&arguments.destination, &arguments.untardir)
+    };
+    let last = chart.rsplit('/').next().unwrap_or_default();
+    let there = if folder == "." { last.to_owned() } else { gopath::join(&folder, last) };
+    if Path::new(&there).exists() {
+        return Err(CommandError::new(format_args!(
+            "failed to untar: a file or directory with the name {there} already exists"
+        )));
+    }
+    let archive = std::fs::read(&done.path).map_err(fail)?;
+    told(&done, context)?;
+    expand(&archive, Path::new(&folder), limits)
+        .map_err(|error| CommandError::new(error_chain(&error)))?;
+    Ok(())
+}
+
+fn told(
+    done: &helm_repo::download::Downloaded,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    context.ui.result(&done.notes)?;
+    let verification = done.verification.as_ref();
+    context.ui.result(verification.map(|found| found.text()).unwrap_or_default())
+}
+
+/// A chart that this program knows by digest.
+fn pinned(
+    arguments: &Arguments,
+    name: &str,
+    limits: &Limits,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    let pins = cache::pins()?;
+    let version = arguments.source.version.as_deref();
+    let pin = pins.find(name, version).ok_or_else(|| {
+        let version = version.map_or_else(String::new, |v| format!(" {v}"));
         CommandError::new(format_args!("chart {}{version} is not pinned", quote(name)))
             .hint("see the pinned charts: ichor chart pull --list")
     })?;
-    let resolved = cache::resolve(pin, arguments.max_archive_size, context)?;
-    let path = arguments.destination.join(pin.file_name());
+    if arguments.source.verify || arguments.prov || arguments.untar {
+        return Err(CommandError::new("--verify, --prov and --untar are not for pinned charts")
+            .hint("their digest is checked every time; unpack the archive with tar"));
+    }
+    let resolved = cache::resolve(pin, limits.archive_size, context)?;
+    let path = PathBuf::from(&arguments.destination).join(pin.file_name());
     save(&path, &resolved.bytes).map_err(|error| CommandError::new(error_chain(&error)))?;
     let mut result = pin_value(pin);
     result.insert("path", path.display().to_string());
     result.insert("from", resolved.place.name());
     let line = format!("{}\n", path.display());
-    write_structured(context.ui, arguments.output, &Value::Map(result), line.as_bytes())?;
-    Ok(Exit::Done)
+    write_structured(context.ui, arguments.output, &Value::Map(result), line.as_bytes())
 }
 
 fn pin_value(pin: &Pin) -> Map {

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use helm_rs::action::show::{Part, show};
 
-use super::options::{ChartFlags, LimitFlags};
+use super::options::LimitFlags;
+use super::source::ChartFlags;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -59,7 +60,7 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
             (Part::Values, arguments.common)
         }
     };
-    let chart = arguments.source.load(&arguments.chart, &arguments.limits, context)?;
+    let chart = arguments.source.load(&arguments.chart, &arguments.limits, false, context)?;
     context.ui.result(show(&chart, part).map_err(CommandError::new)?)?;
     Ok(Exit::Done)
 }

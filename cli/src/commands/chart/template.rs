@@ -15,10 +15,9 @@ use helm_rs::manifest::{Hook, hook_manifest, select_manifests};
 use self::files::{Folder, write_rendering};
 #[cfg(not(feature = "network"))]
 use super::options::NamespaceFlags as ClusterFlags;
-use super::options::{
-    ChartFlags, LimitFlags, ValueFlags, capabilities, check_chart, print_warnings,
-};
+use super::options::{LimitFlags, ValueFlags, capabilities, check_chart, print_warnings};
 use super::render::{RenderFlags, name_from_template, release_name};
+use super::source::ChartFlags;
 use crate::commands::Context;
 #[cfg(feature = "network")]
 use crate::connection::ClusterFlags;
@@ -109,29 +108,11 @@ pub(crate) struct Arguments {
     cluster: ClusterFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    #[command(flatten)]
-    refused: Refused,
+    /// Bring in missing dependencies first: `ichor chart dependency update`
+    #[arg(long)]
+    dependency_update: bool,
     #[command(flatten)]
     ignored: Ignored,
-}
-
-/// Flags of Helm that need what this program does not have yet.
-#[derive(Debug, Args)]
-struct Refused {
-    #[arg(long, hide = true)]
-    dependency_update: bool,
-}
-
-impl Refused {
-    fn check(&self) -> Result<(), CommandError> {
-        if self.dependency_update {
-            return Err(CommandError::new(
-                "--dependency-update is not supported: charts are not downloaded while rendering",
-            )
-            .hint("put the missing charts into the chart's charts/ folder"));
-        }
-        Ok(())
-    }
 }
 
 /// Flags that `helm template` accepts and that change nothing in what it prints.
@@ -198,7 +179,6 @@ pub(crate) fn run(
     mut arguments: Arguments,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    arguments.refused.check()?;
     let post_renderer = arguments
         .post_renderer
         .as_deref()
@@ -215,7 +195,12 @@ pub(crate) fn run(
     let (release_name, chart_name) = arguments.name_and_chart(context)?;
 
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
-    let mut chart = arguments.source.load(&chart_name, &arguments.limits, context)?;
+    let mut chart = arguments.source.load(
+        &chart_name,
+        &arguments.limits,
+        arguments.dependency_update,
+        context,
+    )?;
     check_chart(&chart, true, context)?;
     arguments.ignored.check_dry_run()?;
     arguments.ignored.check_labels()?;

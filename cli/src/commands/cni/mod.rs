@@ -7,7 +7,7 @@ pub(crate) mod place;
 mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod report;
-mod restore;
+pub(crate) mod restore;
 #[cfg(feature = "network")]
 mod run;
 pub(crate) mod shared;

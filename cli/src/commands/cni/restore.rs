@@ -4,7 +4,7 @@ use clap::Args;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
-use takeover::run::restore::{RestoreError, RestorePlan, plan_restore, restore};
+use takeover::run::restore::{RestoreError, RestorePlan, Restored, plan_restore, restore};
 
 use super::ask::confirm;
 use super::place::PlaceFlags;
@@ -56,6 +56,25 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         return Ok(Exit::No);
     }
     let digest = arguments.digest.as_deref();
+    may(&plan, digest, arguments.yes, context)?;
+    let holder = holder(context.environment)?;
+    let (done, _) = host.run(context, &engine, async |session| {
+        let (cluster, clock) = (&session.cluster, session.clock);
+        restore(cluster, clock, &holder, digest, session.observer, session.cancel).await
+    })?;
+    let done = done.map_err(|error| restore_error(&error, "; see `ichor cni status`"))?;
+    context.ui.result(done_text(&done))?;
+    Ok(Exit::Done)
+}
+
+/// Whether it may begin: objects that changed since need a consent by name, and somebody has to
+/// want it.
+pub(crate) fn may(
+    plan: &RestorePlan,
+    digest: Option<&str>,
+    yes: bool,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
     if !plan.changed.is_empty() && digest != Some(plan.digest.as_str()) {
         let count = plan.changed.len();
         let hint = format!("to restore all the same, give --digest={}", plan.digest);
@@ -64,34 +83,33 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
             hint,
         ));
     }
-    confirm("Put it back?", arguments.yes, context)?;
-    let holder = holder(context.environment)?;
-    let (done, _) = host.run(context, &engine, async |session| {
-        let (cluster, clock) = (&session.cluster, session.clock);
-        restore(cluster, clock, &holder, digest, session.observer, session.cancel).await
-    })?;
-    let done = done.map_err(|error| restore_error(&error))?;
-    context.ui.result(format!(
+    confirm("Put it back?", yes, context)
+}
+
+/// What was done, for people.
+pub(crate) fn done_text(done: &Restored) -> String {
+    format!(
         "Restored: {} record(s) are back, {} object(s) have their former owner, {} record(s) of \
          ichor's are backed up and deleted.\n",
         done.records.len(),
         done.objects,
         done.own.deleted.len()
-    ))?;
-    Ok(Exit::Done)
+    )
 }
 
-fn restore_error(error: &RestoreError) -> CommandError {
+/// A restore's error as the command's. `see` is what else the hint names.
+pub(crate) fn restore_error(error: &RestoreError, see: &str) -> CommandError {
     let mut result = CommandError::new(error_chain(error));
     if error.is_refusal() {
         result.exit = Exit::No;
         return result;
     }
     let first = server_error(error).hint.map_or_else(String::new, |hint| format!("{hint}; then "));
-    result.hint(format!("{first}run it again to go on; see `ichor cni status`"))
+    result.hint(format!("{first}run it again to go on{see}"))
 }
 
-fn account(plan: &RestorePlan) -> String {
+/// What would be done, for people.
+pub(crate) fn account(plan: &RestorePlan) -> String {
     let mut text = String::new();
     for refusal in &plan.refusals {
         text.push_str(&format!("Refused: {refusal}\n"));

@@ -194,7 +194,7 @@ pub(crate) fn holder(environment: &Environment) -> Result<String, CommandError> 
     Ok(format!("{host}-{}-{run:08x}", std::process::id()))
 }
 
-fn random<const N: usize>() -> Result<[u8; N], CommandError> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], CommandError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| CommandError::new(format_args!("no randomness: {error}")))?;
@@ -430,17 +430,25 @@ pub(crate) fn print_plan(
     output: Output,
     context: &mut Context<'_>,
 ) -> Result<(), CommandError> {
+    if output == Output::Table {
+        return context.ui.result(to_text(plan, context.global.verbose));
+    }
     let json = plan.to_json().map_err(CommandError::new)?;
-    let text = match output {
-        Output::Table => to_text(plan, context.global.verbose),
-        Output::Json => format!("{json}\n"),
-        Output::Yaml => {
-            let value = goyaml::json::from_json(json.as_bytes(), &Limits::default())
-                .map_err(CommandError::new)?;
-            goyaml::to_yaml(&value).map_err(CommandError::new)?
-        }
-    };
-    context.ui.result(text)
+    print_data(json, output, context)
+}
+
+/// Prints JSON as it is, or as YAML.
+pub(crate) fn print_data(
+    json: String,
+    output: Output,
+    context: &mut Context<'_>,
+) -> Result<(), CommandError> {
+    if output != Output::Yaml {
+        return context.ui.result(json + "\n");
+    }
+    let value =
+        goyaml::json::from_json(json.as_bytes(), &Limits::default()).map_err(CommandError::new)?;
+    context.ui.result(goyaml::to_yaml(&value).map_err(CommandError::new)?)
 }
 
 /// The answer no: what it is about, and what to do instead.

@@ -16,8 +16,9 @@ use helm_rs::values::{Nulls, coalesce_tables};
 use super::source::SourceFlags;
 use super::stored::{self, Found};
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, capabilities};
+use crate::commands::chart::options::{LimitFlags, ValueFlags, capabilities};
 use crate::commands::chart::render::RenderFlags;
+use crate::commands::chart::source::ChartFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::{Output, write_structured};
@@ -195,7 +196,7 @@ impl Arguments {
                 .map_err(|error| fail(&error))?;
         }
         let (mut chart, title) = if let Some(name) = &self.chart {
-            (self.chart_source.load(name, &self.limits, context)?, name.clone())
+            (self.chart_source.load(name, &self.limits, false, context)?, name.clone())
         } else {
             let chart = record.chart().map_err(|error| old.error(&error))?;
             let missing = helm_rs::values::missing_dependencies(&chart);

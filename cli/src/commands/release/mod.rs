@@ -1,5 +1,7 @@
 //! `ichor release`: release records, read from files or from a cluster.
 
+#[cfg(feature = "network")]
+mod adopt;
 mod chart;
 mod diff;
 mod everything;
@@ -13,10 +15,16 @@ mod list;
 mod live;
 mod metadata;
 #[cfg(feature = "network")]
+mod moves;
+#[cfg(feature = "network")]
 mod plan;
+#[cfg(feature = "network")]
+mod planned;
 mod reading;
 #[cfg(feature = "network")]
 mod repair;
+#[cfg(feature = "network")]
+mod restore;
 #[cfg(feature = "network")]
 mod rollback;
 mod selector;
@@ -24,7 +32,7 @@ mod show;
 mod source;
 mod status;
 mod stored;
-mod table;
+pub(crate) mod table;
 #[cfg(feature = "network")]
 mod test;
 mod time;
@@ -111,6 +119,14 @@ pub(crate) enum Command {
     #[cfg(feature = "network")]
     #[command(subcommand, arg_required_else_help = true)]
     Plan(plan::Command),
+    /// Make a release of objects that another release holds, or none
+    #[cfg(feature = "network")]
+    Adopt(Box<adopt::Arguments>),
+    /// Move a release's records to another namespace, name or driver
+    #[cfg(feature = "network")]
+    Move(Box<moves::Arguments>),
+    #[cfg(feature = "network")]
+    Restore(Box<restore::Arguments>),
     /// Look at a release that stayed pending, and mark it failed
     #[cfg(feature = "network")]
     Repair(Box<repair::Arguments>),
@@ -186,6 +202,12 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Test(arguments) => test::run(&arguments, context),
         #[cfg(feature = "network")]
         Command::Plan(command) => plan::run(command, context),
+        #[cfg(feature = "network")]
+        Command::Adopt(arguments) => adopt::run(*arguments, context),
+        #[cfg(feature = "network")]
+        Command::Move(arguments) => moves::run(&arguments, context),
+        #[cfg(feature = "network")]
+        Command::Restore(arguments) => restore::run(&arguments, context),
         #[cfg(feature = "network")]
         Command::Repair(arguments) => repair::run(&arguments, context),
         Command::Notes(arguments) => get::run(get::Part::Notes, &arguments, context),

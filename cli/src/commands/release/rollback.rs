@@ -6,12 +6,11 @@ use helm_rs::gotext::quote;
 use helm_rs::render::{Engine, EngineOptions};
 
 use super::upgrade::max_history;
-use super::write::{action_error, run as run_session};
+use super::write::{HookFlags, ObjectFlags, action_error, run as run_session};
 use crate::commands::Context;
 use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::flags;
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,39 +35,25 @@ pub(crate) struct Arguments {
     /// Write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not run hooks
-    #[arg(long)]
-    no_hooks: bool,
-    /// Replace objects instead of patching them
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    objects: ObjectFlags,
+    #[command(flatten)]
+    hooks: HookFlags,
     /// Delete the pods of what changed
     #[arg(long)]
     recreate_pods: bool,
     /// Delete what was created when the rollback fails
     #[arg(long)]
     cleanup_on_fail: bool,
-    /// Wait until everything is ready
-    #[arg(long)]
-    wait: bool,
-    /// With --wait, wait until Jobs have completed too
-    #[arg(long)]
-    wait_for_jobs: bool,
-    /// How long to wait, and how long a hook may take
-    #[arg(long, value_name = "DURATION", default_value = "5m0s")]
-    timeout: String,
     /// Revisions that are kept; 0 for all [default: 10, or HELM_MAX_HISTORY]
     #[arg(long, value_name = "COUNT")]
     history_max: Option<i64>,
-    /// Delete objects of other releases too, as Helm does
-    #[arg(long)]
-    helm_compat: bool,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let timeout = flags::duration("timeout", &arguments.timeout)?;
+    let timeout = arguments.hooks.timeout()?;
     record_kind(context.environment)?;
     let Some(name) = arguments.names.first() else {
         return Err(CommandError::new(
@@ -80,16 +65,16 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         name: name.clone(),
         namespace: arguments.cluster.namespace(context.environment),
         revision: arguments.names.get(1).map_or(Ok(0), |text| revision(text))?,
-        wait: arguments.wait,
-        wait_for_jobs: arguments.wait_for_jobs,
+        wait: arguments.objects.wait,
+        wait_for_jobs: arguments.objects.wait_for_jobs,
         timeout,
-        no_hooks: arguments.no_hooks,
+        no_hooks: arguments.hooks.no_hooks,
         dry_run: arguments.dry_run,
         recreate_pods: arguments.recreate_pods,
-        force: arguments.force,
+        method: arguments.objects.method(),
         cleanup_on_fail: arguments.cleanup_on_fail,
         max_history: max_history(arguments.history_max, context),
-        helm_compat: arguments.helm_compat,
+        helm_compat: arguments.hooks.helm_compat,
     };
     let engine = Engine::new(EngineOptions::default());
     let (result, heard) = run_session(&arguments.cluster, context, &engine, async |session| {

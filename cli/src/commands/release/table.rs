@@ -3,11 +3,16 @@
 use unicode_width::UnicodeWidthChar;
 
 /// Rows of cells in columns of equal width, separated by tabs; the last column is padded too.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    table_within(rows, usize::MAX)
+}
+
+/// [`table`] with columns of no more than this width (`MaxColWidth`); what is longer is cut.
+pub(crate) fn table_within(rows: &[Vec<String>], widest: usize) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (column, cell) in row.iter().enumerate() {
-            let width = cell.split('\n').map(width).max().unwrap_or_default();
+            let width = cell.split('\n').map(width).max().unwrap_or_default().min(widest);
             match widths.get_mut(column) {
                 Some(known) => *known = width.max(*known),
                 None => widths.push(width),

@@ -5,12 +5,11 @@ use helm_rs::action::uninstall::{UninstallOptions, uninstall};
 use helm_rs::cluster::Propagation;
 use helm_rs::render::{Engine, EngineOptions};
 
-use super::write::{Host, action_error};
+use super::write::{HookFlags, Host, action_error};
 use crate::commands::Context;
 use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::flags;
 
 #[derive(Debug, Args)]
 #[command(
@@ -34,9 +33,8 @@ pub(crate) struct Arguments {
     /// Only look whether there are such releases
     #[arg(long)]
     dry_run: bool,
-    /// Do not run hooks
-    #[arg(long)]
-    no_hooks: bool,
+    #[command(flatten)]
+    hooks: HookFlags,
     /// A release that is not there is no error
     #[arg(long)]
     ignore_not_found: bool,
@@ -49,21 +47,15 @@ pub(crate) struct Arguments {
     /// What happens to what the objects own: background, orphan or foreground
     #[arg(long, value_name = "HOW", default_value = "background")]
     cascade: String,
-    /// How long to wait, and how long a hook may take
-    #[arg(long, value_name = "DURATION", default_value = "5m0s")]
-    timeout: String,
     /// Description for the record
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Delete objects of other releases too, as Helm does
-    #[arg(long)]
-    helm_compat: bool,
     #[command(flatten)]
     cluster: ClusterFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let timeout = flags::duration("timeout", &arguments.timeout)?;
+    let timeout = arguments.hooks.timeout()?;
     record_kind(context.environment)?;
     if arguments.names.is_empty() {
         return Err(CommandError::new(
@@ -88,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let options = UninstallOptions {
             name: name.clone(),
             namespace: arguments.cluster.namespace(context.environment),
-            no_hooks: arguments.no_hooks,
+            no_hooks: arguments.hooks.no_hooks,
             dry_run: arguments.dry_run,
             ignore_not_found: arguments.ignore_not_found,
             keep_history: arguments.keep_history,
@@ -96,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
             propagation,
             timeout,
             description: arguments.description.clone().unwrap_or_default(),
-            helm_compat: arguments.helm_compat,
+            helm_compat: arguments.hooks.helm_compat,
         };
         let (result, heard) =
             host.run(context, &engine, async |session| uninstall(session, &options).await)?;

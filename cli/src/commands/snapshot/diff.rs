@@ -8,6 +8,7 @@ use helm_rs::cluster::snapshot::{About, Secrets};
 use helm_rs::diff::{Change, Identity, Lists, compare};
 use helm_rs::release::redact::{self, HIDDEN};
 use serde_json::Value as Json;
+use takeover::snapshot::drop_server_fields;
 
 use super::file;
 use crate::changes::{change_lines, changes_value, mark, word};
@@ -45,10 +46,6 @@ pub(crate) struct Arguments {
     show_secrets: bool,
 }
 
-/// Fields of metadata that the server writes on its own.
-const VOLATILE: [&str; 6] =
-    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
-
 /// An object that two snapshots do not have alike.
 struct Difference {
     object: Identity,
@@ -79,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         context,
         |_| {},
         |mut object| {
-            drop_volatile(&mut object);
+            drop_server_fields(&mut object);
             old.insert(identity(&object), object.to_string());
         },
     )?;
@@ -131,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 
 impl Comparison<'_> {
     fn object(&mut self, mut object: Json) {
-        drop_volatile(&mut object);
+        drop_server_fields(&mut object);
         let identity = identity(&object);
         let Some(old) = self.old.remove(&identity) else {
             let (has_old, has_new, leaves) = (false, true, Vec::new());
@@ -193,15 +190,6 @@ fn identity(object: &Json) -> Identity {
         kind: kind.kind,
         namespace: text("/metadata/namespace"),
         name: text("/metadata/name"),
-    }
-}
-
-fn drop_volatile(object: &mut Json) {
-    if let Some(object) = object.as_object_mut() {
-        object.remove("status");
-        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
-            metadata.retain(|field, _| !VOLATILE.contains(&field.as_str()));
-        }
     }
 }
 

@@ -97,7 +97,7 @@ fn transport_tries(error: &TransportError, repeatable: bool, reached: bool) -> u
 fn may_lose_races(repeat: Repeat, error: &ClusterError) -> bool {
     let asked = error
         .status()
-        .is_some_and(|status| status.causes().any(|(reason, _)| reason == "FieldManagerConflict"));
+        .is_some_and(|status| status.causes().any(|cause| cause.reason == "FieldManagerConflict"));
     !asked && matches!(repeat, Repeat::Always | Repeat::Create | Repeat::Delete)
 }
 

@@ -55,6 +55,7 @@ fn url_join(parts: Map) -> Result<Vec<u8>, CallError> {
         opaque: field(&parts, "opaque")?,
         fragment: field(&parts, "fragment")?,
         user: None,
+        raw_path: Vec::new(),
     };
     let user = field(&parts, "userinfo")?;
     if !user.is_empty() {

@@ -9,11 +9,13 @@ use cilium::pinned::{CONFIG_MAP, NAMESPACE, RECORD_NAMESPACE};
 use helm_rs::action::rights::{Right, granted};
 use helm_rs::apply::Item;
 use helm_rs::cluster::{Cluster, Discovery, Kind, Target};
+use helm_rs::release::storage::ObjectKind;
 use serde_json::Value;
 
 use crate::inventory;
+use crate::place::{CILIUM, Place};
 use crate::plan::{Action, RecordAbout};
-use crate::run::lock;
+use crate::run::lock::LeaseName;
 use crate::survey::{OPERATOR, cli_right, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -116,29 +118,48 @@ impl Needs {
     }
 
     /// Ichor's namespace: lock, records, stored plan, backups.
-    pub(crate) fn own(&mut self, namespace_exists: bool) {
+    pub(crate) fn own(&mut self, place: &Place, namespace_exists: bool) {
         let what = "ichor's namespace";
         let part = Part::Installation;
-        self.plain(part, Right::named("get", "", "namespaces", "", RECORD_NAMESPACE), what);
-        if !namespace_exists {
+        let home = &*place.home;
+        self.plain(part, Right::named("get", "", "namespaces", "", home), what);
+        if !namespace_exists && !place.is_shared {
             self.plain(Part::Namespace, Right::any("create", "", "namespaces", ""), what);
         }
-        let group = "coordination.k8s.io";
-        let lease = |verb, name| Right::named(verb, group, "leases", RECORD_NAMESPACE, name);
-        self.plain(part, lease("create", ""), "the lock");
-        for verb in ["get", "patch", "update"] {
-            self.plain(part, lease(verb, lock::LEASE), "the lock");
+        self.locks(&BTreeSet::from([place.lease_name()]));
+        let plurals = match place.records {
+            ObjectKind::Secret => &["secrets"][..],
+            ObjectKind::ConfigMap => &["secrets", "configmaps"],
+        };
+        for plural in plurals {
+            for verb in ["create", "get", "list", "update"] {
+                let right = Right::any(verb, "", plural, home);
+                self.plain(part, right, "ichor's records, plan and backups");
+            }
         }
-        for verb in ["create", "get", "list", "update"] {
-            let right = Right::any(verb, "", "secrets", RECORD_NAMESPACE);
-            self.plain(part, right, "ichor's records, plan and backups");
+    }
+
+    /// The Leases that make up a lock. Those that are needed already are no need more.
+    pub(crate) fn locks(&mut self, leases: &BTreeSet<LeaseName>) {
+        for lease in leases {
+            let right = |verb, name| {
+                Right::named(verb, "coordination.k8s.io", "leases", &lease.namespace, name)
+            };
+            let first = right("create", "");
+            if self.list.iter().any(|need| need.alternatives == [[first.clone()]]) {
+                continue;
+            }
+            self.plain(Part::Installation, first, "the lock");
+            for verb in ["get", "patch", "update"] {
+                self.plain(Part::Installation, right(verb, &lease.name), "the lock");
+            }
         }
     }
 
     /// Seeing where a takeover stands: ichor's records, stored plan, backups and lock.
     pub(crate) fn seeing_own(&mut self) {
         let lease =
-            Right::named("get", "coordination.k8s.io", "leases", RECORD_NAMESPACE, lock::LEASE);
+            Right::named("get", "coordination.k8s.io", "leases", RECORD_NAMESPACE, &CILIUM.lease);
         let secrets = ["get", "list"].map(|verb| Right::any(verb, "", "secrets", RECORD_NAMESPACE));
         for right in [lease].into_iter().chain(secrets) {
             self.plain(Part::Installation, right, "ichor's records, plan, backups and lock");
@@ -219,7 +240,7 @@ impl Needs {
     pub async fn standing(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
         let mut needs = Self::default();
         needs.reading();
-        needs.own(true);
+        needs.own(&CILIUM, true);
         needs.looking([&cli_right()]);
         needs.inventory();
         let places = objects.iter().map(|item| item.target.namespace.clone());

@@ -19,6 +19,14 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         outcome => outcome,
     };
     lines.push(match outcome {
+        Outcome::Nothing if plan.release.is_some() => {
+            format!("nothing: {} was adopted already", safe(&plan.subject()))
+        }
+        Outcome::TakeOver | Outcome::Refused if plan.release.is_some() => format!(
+            "{} is made of what is there, with chart {} {chart}",
+            safe(&plan.subject()),
+            safe(&plan.chart.name)
+        ),
         Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
         Outcome::Upgrade => {
             format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
@@ -75,8 +83,9 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
     });
     if !plan.records.is_empty() {
         lines.push(format!(
-            "{} backed up to ichor-system, read back and compared, then deleted",
-            count(plan.records.len(), "foreign record is", "foreign records are")
+            "{} backed up to {}, read back and compared, then deleted",
+            count(plan.records.len(), "foreign record is", "foreign records are"),
+            safe(plan.home())
         ));
     }
     lines

@@ -332,6 +332,9 @@ fn what_comes(plan: &Plan) -> (String, &'static str) {
     match plan.outcome {
         Outcome::Refused => ("Refused: nothing is written".to_owned(), "refused"),
         Outcome::Nothing => ("Nothing to take over".to_owned(), "nothing"),
+        Outcome::TakeOver if plan.release.is_some() => {
+            (format!("{} is adopted", safe(&plan.subject())), mood)
+        }
         Outcome::TakeOver => (format!("Cilium{from} is taken over in place"), mood),
         Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
         Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
@@ -349,7 +352,8 @@ fn found(plan: &Plan) -> Vec<Fact> {
     };
     let system = if found.talos { ", all Talos" } else { "" };
     let nodes = count(found.nodes, "node", "nodes");
-    fact("cluster", format!("Kubernetes {}, {nodes}{system}", safe(&found.kubernetes)));
+    let nodes = if plan.release.is_some() { String::new() } else { format!(", {nodes}{system}") };
+    fact("cluster", format!("Kubernetes {}{nodes}", safe(&found.kubernetes)));
     fact("CNI", safe(format!("{} {}", found.cni, found.version).trim()));
     fact("installed by", safe(&found.installer));
     fact("comes from", safe(&found.provenance));

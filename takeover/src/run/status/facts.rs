@@ -16,11 +16,12 @@ use serde_json::Value;
 
 use super::{Facts, StatusError};
 use crate::gate::patch;
+use crate::place::CILIUM;
 use crate::plan::Key;
 use crate::rendered::manifest_objects;
 use crate::run::backup::{BackedUp, Backup, backups, hash_of};
 use crate::run::execute::left;
-use crate::run::lock::{DURATION, LEASE};
+use crate::run::lock::DURATION;
 use crate::run::own::{unfinished_action, was_deployed};
 use crate::run::stored::{StoredError, StoredObject, StoredPlan};
 use crate::survey::{builtin, config_maps, read as read_object, secrets, text};
@@ -168,9 +169,9 @@ pub(super) async fn read(
 ) -> Result<(Facts, Wants), StatusError> {
     let mut facts = Facts::default();
     let mut wants = Wants::default();
-    let stored = match StoredPlan::read(cluster).await {
+    let stored = match StoredPlan::read(cluster, &CILIUM).await {
         Ok(stored) => stored,
-        Err(StoredError::Cluster(source)) => {
+        Err(StoredError::Cluster { source, .. }) => {
             return Err(failed("read the stored plan")(source));
         }
         Err(error) => {
@@ -180,7 +181,7 @@ pub(super) async fn read(
         }
     };
     let newest = newest(cluster, clock, &mut facts).await?;
-    let backups = backups(cluster).await?;
+    let backups = backups(cluster, &CILIUM).await?;
     facts.lock = lock(cluster, clock).await?;
     facts.backups = backups.iter().map(backup_fact).collect();
     let mut names = vec![RELEASE.to_owned()];
@@ -205,7 +206,7 @@ pub(super) async fn read(
     };
     let after_takeover = own.iter().any(|(_, own)| was_deployed(&own.status));
     wants.unfinished = newest.as_ref().and_then(|newest| {
-        unfinished_action(newest.own.revision, &newest.status, after_takeover)
+        unfinished_action(&CILIUM, newest.own.revision, &newest.status, after_takeover)
             .map(|refusal| refusal.message)
     });
     // What does not read is told by its labels.
@@ -282,9 +283,9 @@ fn backup_fact(backup: &Backup) -> BackupFact {
 
 async fn lock(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Option<LockFact>, StatusError> {
     let leases = builtin("coordination.k8s.io/v1", "Lease", "leases", true);
-    let lease = read_object(cluster, &leases, RECORD_NAMESPACE, LEASE)
+    let lease = read_object(cluster, &leases, RECORD_NAMESPACE, &CILIUM.lease)
         .await
-        .map_err(failed(format!("read Lease {RECORD_NAMESPACE}/{LEASE}")))?;
+        .map_err(failed(format!("read Lease {RECORD_NAMESPACE}/{}", CILIUM.lease)))?;
     Ok(lease.and_then(|lease| {
         let holder = text(&lease, "/spec/holderIdentity").to_owned();
         let renewed = text(&lease, "/spec/renewTime").to_owned();

@@ -15,22 +15,36 @@ use plane::support::or_skip;
 use plane::{Fault, Match, Plane, PlaneOptions};
 use serde_json::json;
 
-use strikes::{Bed, Course, KINDS, told};
+use strikes::{Bed, CASES, Course, KINDS, told};
+
+/// The cases whose every request is struck by every kind of fault; the others' requests are struck
+/// by one kind each, in turns.
+const WHOLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: hack/proof faults"]
 async fn every_request() {
     let Some(bed) = Bed::open().await else { return };
-    bed.strike(Course::Passes, |_, requests| (0..requests).collect());
-    bed.strike(Course::Lasts, |_, requests| (0..requests).collect());
+    for course in [Course::Passes, Course::Lasts] {
+        bed.strike(course, 0..WHOLE, |_, requests| (0..requests).collect());
+        bed.strike(course, WHOLE..CASES.len(), |kind, requests| {
+            (kind..requests).step_by(KINDS.len()).collect()
+        });
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn some_requests() {
     let Some(bed) = Bed::open().await else { return };
-    bed.strike(Course::Passes, |kind, requests| vec![kind * requests / KINDS.len(), requests - 1]);
-    bed.strike(Course::Lasts, |kind, requests| vec![kind * requests / KINDS.len()]);
-    bed.strike(Course::OneObject, |_, _| vec![0]);
+    bed.strike(Course::Passes, 0..WHOLE, |kind, requests| {
+        vec![kind * requests / KINDS.len(), requests - 1]
+    });
+    bed.strike(Course::Lasts, 0..WHOLE, |kind, requests| vec![kind * requests / KINDS.len()]);
+    bed.strike(Course::OneObject, 0..WHOLE, |_, _| vec![0]);
+    bed.strike(Course::Passes, WHOLE..CASES.len(), |kind, requests| match kind % 3 {
+        0 => vec![kind * requests / KINDS.len() + requests / 12],
+        _ => Vec::new(),
+    });
 }
 
 /// Readiness is asked for, not watched, so that no watch can be dropped or expire.

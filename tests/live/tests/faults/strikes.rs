@@ -1,19 +1,27 @@
-//! Faults at chosen requests of installations and upgrades, many at once, and what must hold after.
+//! Faults at chosen requests of actions, many at once, and what must hold after.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use live::Program;
 use live::objects::{Objects, differences, read};
-use live::trial::{Action, Revision, Trial, kubeconfig_through, token_in_file};
+use live::trial::{Action, Revision, Setup, Trial, kubeconfig_through, token_in_file};
+use live::{Program, at_once};
 use plane::support::or_skip;
 use plane::{Fault, FaultProxy, Match, Plane, PlaneOptions};
 use test_support::sealed::Outcome;
 
-const ACTIONS: [Action; 2] = [Action::Install, Action::Upgrade];
+/// What is struck, with and without hooks.
+pub(crate) const CASES: [(Setup, Action); 8] = [
+    (Setup::Plain, Action::Install),
+    (Setup::Plain, Action::Upgrade),
+    (Setup::Plain, Action::Rollback),
+    (Setup::Plain, Action::Uninstall),
+    (Setup::Hooks, Action::Upgrade),
+    (Setup::Hooks, Action::Rollback),
+    (Setup::Hooks, Action::Uninstall),
+    (Setup::Hooks, Action::Test),
+];
 /// Trials under way at once: most of their time they wait to try again.
 const WORKERS: usize = 8;
 /// Longer than a healthy answer takes on a busy machine.
@@ -88,7 +96,8 @@ pub(crate) enum Course {
 struct Strike {
     kind: &'static Kind,
     course: Course,
-    action: Action,
+    /// Which of the [`CASES`].
+    case: usize,
     /// How many requests are let go before.
     place: usize,
 }
@@ -101,8 +110,9 @@ enum End {
     Refused,
     /// The record says that the action failed, and why.
     Failed,
-    /// The record says that the action is done, though the program could not know.
-    Deployed,
+    /// The record, or that there is none, says that the action is done, though the program could not
+    /// know.
+    Done,
     /// The record says that the action is under way, and the program said that it may.
     Pending,
 }
@@ -118,11 +128,11 @@ struct Ended<'b> {
 pub(crate) struct Bed {
     plane: Plane,
     proxies: Vec<(FaultProxy, PathBuf)>,
-    /// The objects before and after each action.
-    before: [Objects; 2],
-    after: [Objects; 2],
+    /// The objects before and after each case.
+    before: Vec<Objects>,
+    after: Vec<Objects>,
     /// How many requests each action sends.
-    requests: [usize; 2],
+    requests: Vec<usize>,
 }
 
 /// Puts the kinds of faults on places of an action with so many requests.
@@ -139,37 +149,35 @@ impl Bed {
             token_in_file(&through, &plane.folder().join(format!("{name}.token")));
             proxies.push((proxy, through));
         }
-        let (before, after) = Default::default();
-        let mut bed = Self { plane, proxies, before, after, requests: [0; 2] };
-        for (index, action) in ACTIONS.into_iter().enumerate() {
-            let namespace = format!("reference-{}", action.name());
-            let trial = Trial::prepare(&bed.plane, action, &namespace);
-            let (proxy, through) = &bed.proxies[0];
-            bed.before[index] = trial.objects(&read(&bed.plane).unwrap());
+        let found = at_once(&proxies, &CASES, |index, (setup, action), (proxy, through)| {
+            let trial = Trial::prepare_with(&plane, *action, &format!("reference-{index}"), *setup);
+            let before = trial.objects(&read(&plane).unwrap());
             let outcome = act(&trial, through);
             assert_eq!((outcome.code, trial.unfinished()), (Some(0), None), "{}", told(&outcome));
-            bed.after[index] = trial.objects(&read(&bed.plane).unwrap());
-            bed.requests[index] = proxy.requests().len();
+            let requests = proxy.requests().len();
             proxy.forget();
-        }
-        Some(bed)
+            ((before, trial.objects(&read(&plane).unwrap())), requests)
+        });
+        let (objects, requests): (Vec<_>, Vec<usize>) = found.into_iter().unzip();
+        let (before, after) = objects.into_iter().unzip();
+        Some(Self { plane, proxies, before, after, requests })
     }
 
-    /// Runs both actions under each kind of fault, and prints how they went.
-    pub(crate) fn strike(&self, course: Course, places: Places) {
+    /// Runs cases under each kind of fault, and prints how they went.
+    pub(crate) fn strike(&self, course: Course, cases: std::ops::Range<usize>, places: Places) {
         let began = Instant::now();
         let mut strikes = Vec::new();
-        for (action, &requests) in ACTIONS.into_iter().zip(&self.requests) {
+        for case in cases {
             for (index, kind) in KINDS.iter().enumerate() {
-                for place in places(index, requests) {
-                    strikes.push(Strike { kind, course, action, place });
+                for place in places(index, self.requests[case]) {
+                    strikes.push(Strike { kind, course, case, place });
                 }
             }
         }
-        let ended = self.at_once(&strikes, |number, strike, (proxy, through)| {
-            let what = strike.action.name();
-            let namespace = format!("{course:?}-{what}-{number}").to_lowercase();
-            let trial = Trial::prepare(&self.plane, strike.action, &namespace);
+        let ended = at_once(&self.proxies, &strikes, |number, strike, (proxy, through)| {
+            let (setup, action) = CASES[strike.case];
+            let what = format!("{course:?}-{setup:?}-{}-{number}", action.name());
+            let trial = Trial::prepare_with(&self.plane, action, &what.to_lowercase(), setup);
             let rule = match course {
                 Course::OneObject => {
                     Match::any().verbs(&["create", "patch"]).resource("rolebindings")
@@ -184,21 +192,21 @@ impl Bed {
             Ended { strike, trial, outcome, history }
         });
         let mut faults = Vec::new();
-        let mut ends: BTreeMap<(&str, End), usize> = BTreeMap::new();
+        let mut ends: BTreeMap<((Setup, Action), End), usize> = BTreeMap::new();
         let all = read(&self.plane).unwrap();
         for ended in &ended {
             faults.extend(self.halves(ended, &ended.trial.objects(&all)));
             match ended.end() {
-                Ok(end) => *ends.entry((ended.strike.action.name(), end)).or_default() += 1,
+                Ok(end) => *ends.entry((CASES[ended.strike.case], end)).or_default() += 1,
                 Err(fault) => faults.push(ended.title(&fault)),
             }
         }
         let unfinished: Vec<&Ended<'_>> =
             ended.iter().filter(|ended| ended.outcome.code != Some(0)).collect();
-        self.at_once(&unfinished, |_, ended, _| ended.trial.recover());
+        at_once(&self.proxies, &unfinished, |_, ended, _| ended.trial.recover());
         let all = read(&self.plane).unwrap();
         for ended in &unfinished {
-            let after = &self.after[ended.strike.action as usize];
+            let after = &self.after[ended.strike.case];
             let mut wrong = differences(after, &ended.trial.objects(&all));
             wrong.extend(ended.trial.unfinished());
             faults.extend(wrong.iter().map(|fault| ended.title(&format!("run again: {fault}"))));
@@ -213,32 +221,10 @@ impl Bed {
         assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     }
 
-    /// Works on all, a few at once, each with a proxy to itself.
-    fn at_once<'t, T: Sync, R: Send>(
-        &self,
-        tasks: &'t [T],
-        work: impl Fn(usize, &'t T, &(FaultProxy, PathBuf)) -> R + Sync,
-    ) -> Vec<R> {
-        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for proxy in &self.proxies {
-                scope.spawn(|| {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::SeqCst);
-                        let Some(task) = tasks.get(number) else { break };
-                        let result = work(number, task, proxy);
-                        done.lock().unwrap().push(result);
-                    }
-                });
-            }
-        });
-        done.into_inner().unwrap()
-    }
-
     /// Objects that are neither as before nor as after the action.
     fn halves(&self, ended: &Ended<'_>, found: &Objects) -> Vec<String> {
-        let index = ended.strike.action as usize;
-        let (before, after) = (&self.before[index], &self.after[index]);
+        let case = ended.strike.case;
+        let (before, after) = (&self.before[case], &self.after[case]);
         if ended.outcome.code == Some(0) {
             let wrong = differences(after, found);
             return wrong.iter().map(|fault| ended.title(fault)).collect();
@@ -251,7 +237,8 @@ impl Bed {
             .into_iter()
             .filter(|title| {
                 let is = found.get(*title);
-                is != before.get(*title) && is != after.get(*title)
+                let is_half = is != before.get(*title) && is != after.get(*title);
+                is_half && !ended.trial.is_hook(title)
             })
             .map(|title| ended.title(&format!("half written: {title}")))
             .collect()
@@ -260,10 +247,11 @@ impl Bed {
 
 impl Ended<'_> {
     fn title(&self, fault: &str) -> String {
-        let Strike { kind, course, action, place } = self.strike;
-        let what = action.name();
+        let Strike { kind, course, case, place } = self.strike;
+        let (setup, action) = CASES[*case];
         format!(
-            "{what}, {} {course:?} from request {place}: {fault}\n  exit {:?}: {}\n  {:?}",
+            "{setup:?} {}, {} {course:?} from request {place}: {fault}\n  exit {:?}: {}\n  {:?}",
+            action.name(),
             kind.name,
             self.outcome.code,
             told(&self.outcome),
@@ -291,17 +279,27 @@ impl Ended<'_> {
         if self.outcome.code != Some(1) || !says(&text) {
             return Err("not said what it is".to_owned());
         }
-        let begun = if self.strike.action == Action::Upgrade { 2 } else { 1 };
-        let Some(last) = self.history.get(begun - 1) else {
+        let action = CASES[self.strike.case].1;
+        if action == Action::Uninstall {
+            return Ok(match self.history.last().map(|last| last.status.as_str()) {
+                Some("deployed") => End::Refused,
+                // Running it again goes on.
+                Some("uninstalling" | "uninstalled") => End::Failed,
+                Some(status) => return Err(format!("the record says {status}")),
+                None => End::Done,
+            });
+        }
+        let Some(last) = self.history.get(action.revisions_before()) else {
             return match self.history.last() {
                 Some(last) if last.status != "deployed" => Err("the record before".to_owned()),
+                _ if action == Action::Test => Ok(End::Failed),
                 _ => Ok(End::Refused),
             };
         };
         let end = match last.status.as_str() {
             "failed" if says(&last.description) => End::Failed,
             "failed" => return Err("the record does not say why".to_owned()),
-            "deployed" if text.contains("ichor release repair r") => End::Deployed,
+            "deployed" if text.contains("ichor release repair r") => End::Done,
             _ if text.contains("ichor release repair r") => End::Pending,
             _ => return Err("a record that nobody was told of".to_owned()),
         };

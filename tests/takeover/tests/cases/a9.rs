@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use helm_rs::cluster::Moment;
 use serde_json::{Value, json};
+use takeover::place::CILIUM;
 use takeover::run::RunError;
 use takeover::run::backup::{BackupError, backups};
 use takeover_tests::rehearsal::{Rehearsal, Tried, holds, text};
@@ -31,7 +32,7 @@ async fn a9_large_records_in_another_namespace() {
     let began = Instant::now();
     let done = bed.take_over(None, &plan).await.unwrap();
     assert_eq!((done.records.deleted.len(), done.records.backups.len()), (10, 10));
-    let backups = backups(&*bed.cluster).await.unwrap();
+    let backups = backups(&*bed.cluster, &CILIUM).await.unwrap();
     for original in &originals {
         let name = text(original, "/metadata/name");
         assert!(backups.iter().any(|backup| holds(backup, original)), "{name} is not backed up");

@@ -34,7 +34,7 @@ async fn goes_on(rehearsal: &Rehearsal, stage: Stage) {
     for digest in [None, Some(rehearsal.digest.as_str())] {
         let error = rehearsal.take_over(&stage, "next", digest).await.unwrap_err();
         assert!(error.is_refusal(), "{}", error_chain(&error));
-        let RunError::Stranger { objects } = &error else { panic!("{}", error_chain(&error)) };
+        let RunError::Stranger { objects, .. } = &error else { panic!("{}", error_chain(&error)) };
         assert_eq!(objects, &left.strangers);
     }
     let prepared = rehearsal.plan(&stage).await;

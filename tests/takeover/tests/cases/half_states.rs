@@ -13,6 +13,7 @@ use helm_rs::error_chain;
 use helm_rs::release::Status;
 use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage};
 use serde_json::{Value, json};
+use takeover::place::CILIUM;
 use takeover::run::backup::backups;
 use takeover::run::lock::LockError;
 use takeover::run::{Run, RunError, left_over, take_over};
@@ -212,7 +213,7 @@ async fn half_state_backup_and_a_different_record() {
     // The three records have taken two names.
     assert_eq!(done.records.backups, [format!("{BACKUP}-3")]);
     assert_eq!(stage.object("Secret", "ichor-system", BACKUP).unwrap(), first, "not overwritten");
-    let all = backups(&*stage.memory).await.unwrap();
+    let all = backups(&*stage.memory, &CILIUM).await.unwrap();
     let second = all.iter().find(|backup| backup.name == format!("{BACKUP}-3")).unwrap();
     let held: Vec<_> = second.verified().collect();
     assert_eq!(held.len(), 1);
@@ -288,7 +289,7 @@ async fn half_state_lease_renewed_by_another() {
     };
     let error = take_over(&run).await.unwrap_err();
     assert!(error.is_refusal());
-    let RunError::Lock(LockError::Held { holder, age }) = &error else {
+    let RunError::Lock(LockError::Held { holder, age, .. }) = &error else {
         panic!("{}", error_chain(&error));
     };
     assert_eq!((holder.as_str(), *age), ("living-run", 0));
@@ -389,7 +390,7 @@ async fn fencing_after_a_clock_jumped() {
         if taken {
             let error = error_chain(&result.unwrap_err());
             assert!(error.contains("the lock was lost"), "{error}");
-            assert!(backups(&*stage.memory).await.unwrap().is_empty());
+            assert!(backups(&*stage.memory, &CILIUM).await.unwrap().is_empty());
             assert_eq!(foreign(&stage), 3);
             let lease = stage.object("Lease", "ichor-system", "ichor-cni").unwrap();
             assert_eq!(text(&lease, "/spec/holderIdentity"), "another");

@@ -33,6 +33,7 @@ mod processes;
 mod recovered;
 mod refusals;
 mod rehearsed;
+mod releases;
 mod restore;
 mod room;
 mod silence;

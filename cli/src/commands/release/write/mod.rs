@@ -1,6 +1,7 @@
 //! What `ichor release install` and `upgrade` share: flags, the session, the result.
 
 mod post_renderer;
+mod shared;
 
 use clap::Args;
 use helm_rs::action::{ActionError, DryRun, ReleaseOptions};
@@ -12,8 +13,9 @@ use helm_rs::release::Record;
 use super::everything::values;
 use super::status::{Shown, table_with};
 use crate::commands::Context;
-use crate::commands::chart::options::{ChartFlags, LimitFlags, ValueFlags, check_chart};
+use crate::commands::chart::options::{LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::render::RenderFlags;
+use crate::commands::chart::source::ChartFlags;
 use crate::commands::chart::template::error_text;
 use crate::connection::{ClusterFlags, record_kind};
 use crate::environment::Environment;
@@ -23,6 +25,7 @@ use crate::output::Output;
 
 pub(crate) use crate::session::{Heard, Host, run};
 use post_renderer::PostRendererFlags;
+pub(super) use shared::{HookFlags, ObjectFlags};
 
 /// Flags of installations and upgrades.
 #[derive(Debug, Args)]
@@ -33,27 +36,13 @@ pub(super) struct WriteFlags {
     /// Leave the contents of Secrets out of a dry run's result
     #[arg(long)]
     hide_secret: bool,
-    /// Wait until everything is ready
-    #[arg(long)]
-    wait: bool,
-    /// With --wait, wait until Jobs have completed too
-    #[arg(long)]
-    wait_for_jobs: bool,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "5m0s")]
-    timeout: String,
-    /// Do not run hooks
-    #[arg(long)]
-    no_hooks: bool,
+    #[command(flatten)]
+    objects: ObjectFlags,
+    #[command(flatten)]
+    hooks: HookFlags,
     /// Undo what was done when it fails: uninstall, or roll back; waits as --wait
     #[arg(long)]
     atomic: bool,
-    /// Replace objects instead of patching them
-    #[arg(long)]
-    force: bool,
-    /// Delete objects of other releases too, where Helm does
-    #[arg(long)]
-    helm_compat: bool,
     /// Create the release's namespace if it is missing
     #[arg(long)]
     pub(super) create_namespace: bool,
@@ -97,14 +86,8 @@ pub(super) struct WriteFlags {
     limits: LimitFlags,
     #[command(flatten)]
     post_renderer: PostRendererFlags,
-    #[command(flatten)]
-    refused: Refused,
-}
-
-/// Flags of Helm that need what this program does not have yet.
-#[derive(Debug, Args)]
-struct Refused {
-    #[arg(long, hide = true)]
+    /// Bring in missing dependencies first: `ichor chart dependency update`
+    #[arg(long)]
     dependency_update: bool,
 }
 
@@ -112,14 +95,10 @@ impl WriteFlags {
     /// Refuses what this program cannot do, before anything is read.
     pub(super) fn check(&self, environment: &Environment) -> Result<(), CommandError> {
         // Helm reads these before anything that has a heading in its errors.
-        flags::duration("timeout", &self.timeout)?;
+        self.hooks.timeout()?;
         flags::string_map("-l, --labels", &self.labels)?;
         self.post_renderer.find(environment)?;
         record_kind(environment)?;
-        if self.refused.dependency_update {
-            return Err(CommandError::new("--dependency-update is not supported yet")
-                .hint("nothing was done; leave the flag out"));
-        }
         Ok(())
     }
 
@@ -130,7 +109,7 @@ impl WriteFlags {
         installable: bool,
         context: &mut Context<'_>,
     ) -> Result<Chart, CommandError> {
-        let chart = self.source.load(name, &self.limits, context)?;
+        let chart = self.source.load(name, &self.limits, self.dependency_update, context)?;
         check_chart(&chart, installable, context)?;
         Ok(chart)
     }
@@ -158,18 +137,18 @@ impl WriteFlags {
             labels: flags::string_map("-l, --labels", &self.labels)?.into_iter().collect(),
             dry_run,
             hide_secret: self.hide_secret,
-            wait: self.wait,
-            wait_for_jobs: self.wait_for_jobs,
-            timeout: flags::duration("timeout", &self.timeout)?,
+            wait: self.objects.wait,
+            wait_for_jobs: self.objects.wait_for_jobs,
+            timeout: self.hooks.timeout()?,
             take_ownership: self.take_ownership,
             disable_validation: self.disable_openapi_validation,
-            no_hooks: self.no_hooks,
+            no_hooks: self.hooks.no_hooks,
             skip_schema_validation: self.skip_schema_validation,
             subchart_notes: self.render_subchart_notes,
             atomic: self.atomic,
-            force: self.force,
+            method: self.objects.method(),
             post_renderer: self.post_renderer.find(environment)?,
-            helm_compat: self.helm_compat,
+            helm_compat: self.hooks.helm_compat,
             ..ReleaseOptions::default()
         })
     }
@@ -217,6 +196,11 @@ pub(super) fn action_error(
         error => error_chain(error).into_bytes(),
     };
     let error_with = CommandError::from_bytes([prefix.as_bytes(), &text].concat());
+    if error.has_field_conflicts() {
+        return error_with.hint(
+            "--force-conflicts takes these fields; the chart can also leave them to the others",
+        );
+    }
     match error {
         ActionError::LeftPending { status, .. } => error_with.hint(format!(
             "the record says {status}, as it does after Helm: roll back again, or run: ichor release \
