@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use controller_tests::{apply, chart};
@@ -19,6 +20,14 @@ const IMAGE: &str = "example.org/ichor";
 struct Site {
     plane: Plane,
     charts: String,
+    /// What stands for the image.
+    image: PathBuf,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.image));
+    }
 }
 
 /// A controller under way; killed when it is dropped.
@@ -45,10 +54,13 @@ impl Site {
         }
         let charts = plane::cilium::chart("1.20.0").unwrap();
         let charts = charts.parent().unwrap().display().to_string();
-        let folder = std::env::temp_dir().join(format!("ichor-image-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ichor-image-{}-{number}", std::process::id());
+        let image = std::env::temp_dir().join(name);
+        fs::create_dir_all(&image).unwrap();
         // What the image says itself.
-        let program = folder.join("ichor");
+        let program = image.join("ichor");
         let ichor = test_support::place::ichor().display().to_string();
         let text = format!("#!/bin/sh\nICHOR_CHART_DIR='{charts}' exec '{ichor}' \"$@\"\n");
         fs::write(&program, text).unwrap();
@@ -58,7 +70,7 @@ impl Site {
         let plane = Plane::restore(&state, options).await.unwrap();
         // The values leave Services to kube-proxy, and the API server where every pod finds it.
         kube_proxy_on(&plane);
-        let site = Self { plane, charts };
+        let site = Self { plane, charts, image };
         site.ichor(&[
             "release",
             "install",
