@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use takeover_tests::{kube_proxy_on, values, values_path};
 
 const IMAGE: &str = "example.org/ichor";
+/// Sites that were made, each of which has its image.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A cluster with the chart installed, and no controller yet.
 struct Site {
@@ -54,7 +56,6 @@ impl Site {
         }
         let charts = plane::cilium::chart("1.20.0").unwrap();
         let charts = charts.parent().unwrap().display().to_string();
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ichor-image-{}-{number}", std::process::id());
         let image = std::env::temp_dir().join(name);
