@@ -1,4 +1,4 @@
-# The image of the Job ichor-cni: one static program and the pinned chart.
+# The image of the controller and of its Job ichor-cni: one static program and the pinned chart.
 # Built where an engine is: docker build -t example.org/ichor:0.1.0 .
 FROM rust:1.95.0-alpine3.22 AS build
 RUN apk add --no-cache build-base

@@ -3,9 +3,13 @@
 #[cfg(feature = "offline")]
 mod adopt;
 pub(crate) mod chart;
+#[cfg(feature = "controller")]
+mod cluster;
 #[cfg(feature = "offline")]
 mod cni;
 mod completions;
+#[cfg(feature = "controller")]
+mod controller;
 pub(crate) mod etcd;
 mod man;
 mod registry;
@@ -92,6 +96,13 @@ enum Command {
     #[cfg(feature = "offline")]
     #[command(subcommand, arg_required_else_help = true)]
     Cni(Box<cni::Command>),
+    /// Look at the cluster as its TalosCluster has it
+    #[cfg(feature = "controller")]
+    #[command(subcommand, arg_required_else_help = true)]
+    Cluster(Box<cluster::Command>),
+    /// Run the controller; what its Deployment does
+    #[cfg(feature = "controller")]
+    Controller(controller::Arguments),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
     /// Write a manual page for each command
@@ -110,6 +121,8 @@ pub fn command() -> clap::Command {
     let root = Arguments::command();
     #[cfg(feature = "offline")]
     let root = cni::define(root);
+    #[cfg(feature = "controller")]
+    let root = cluster::define(root);
     flags::take_any_value(root)
 }
 
@@ -181,6 +194,10 @@ fn dispatch(
         Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
         #[cfg(feature = "offline")]
         Command::Cni(command) => cni::run(*command, &mut context),
+        #[cfg(feature = "controller")]
+        Command::Cluster(command) => cluster::run(*command, &mut context),
+        #[cfg(feature = "controller")]
+        Command::Controller(arguments) => controller::run(arguments, &context),
         Command::Completions(arguments) => completions::run(&arguments, &mut context),
         Command::Man(arguments) => man::run(&arguments, &mut context),
     }

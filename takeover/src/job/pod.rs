@@ -35,7 +35,8 @@ pub struct ApiServer {
 pub struct JobOptions {
     /// The image with the program.
     pub image: String,
-    /// The digest of the plan that was consented to.
+    /// The digest of the plan that was consented to; empty for a Job that carries out what needs no
+    /// consent, and is refused otherwise.
     pub digest: String,
     /// Whether changes of owned keys were consented to.
     pub accept_changes: bool,
@@ -167,7 +168,9 @@ fn container(options: &JobOptions) -> Value {
 fn arguments(options: &JobOptions) -> Vec<String> {
     let mut arguments: Vec<String> =
         ["cni", "run", "--takeover"].into_iter().map(str::to_owned).collect();
-    arguments.push(format!("--digest={}", options.digest));
+    if !options.digest.is_empty() {
+        arguments.push(format!("--digest={}", options.digest));
+    }
     if options.accept_changes {
         arguments.push("--accept-cilium-changes".to_owned());
     }

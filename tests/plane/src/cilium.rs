@@ -57,6 +57,13 @@ pub fn stub_definition(
     })
 }
 
+/// The definitions of what Cilium's chart may render and a bare cluster does not know.
+pub fn stub_definitions() -> impl Iterator<Item = Value> {
+    STUBS.iter().map(|(group, version, kind, plural, namespaced)| {
+        stub_definition(group, version, kind, plural, *namespaced)
+    })
+}
+
 /// Creates the stub definitions and waits until they are served.
 ///
 /// # Errors
@@ -64,13 +71,13 @@ pub fn stub_definition(
 /// When the API server refuses one or does not serve it in time.
 pub async fn create_stubs(client: &Client) -> Result<()> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
-    for (group, version, kind, plural, namespaced) in STUBS {
-        let stub = stub_definition(group, version, kind, plural, namespaced);
+    for stub in stub_definitions() {
+        let what = format!("the stub {}", stub["metadata"]["name"]);
         let stub = serde_json::from_value(stub)
-            .map_err(|source| Error::Document { what: format!("stub of {kind}"), source })?;
+            .map_err(|source| Error::Document { what: what.clone(), source })?;
         api.create(&PostParams::default(), &stub)
             .await
-            .map_err(Error::api(format!("create the stub of {kind}")))?;
+            .map_err(Error::api(format!("create {what}")))?;
     }
     for (group, _, kind, plural, _) in STUBS {
         eventually(&format!("the stub of {kind} is served"), 30, || async {

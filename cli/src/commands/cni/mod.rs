@@ -3,7 +3,7 @@
 pub(crate) mod ask;
 mod file;
 mod manifest;
-mod place;
+pub(crate) mod place;
 mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod report;

@@ -61,8 +61,19 @@ pub(crate) struct PlaceFlags {
 }
 
 impl PlaceFlags {
-    /// The cluster.
+    /// The cluster, whose CNI is ichor's to look after.
+    ///
+    /// # Errors
+    /// There is none, or a TalosCluster says that its CNI is not ichor's.
     pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Host, CommandError> {
+        let host = self.open_any(context)?;
+        #[cfg(feature = "controller")]
+        crate::commands::cluster::check_managed(&host, context)?;
+        Ok(host)
+    }
+
+    /// The cluster, whoever looks after its CNI.
+    pub(crate) fn open_any(&self, context: &mut Context<'_>) -> Result<Host, CommandError> {
         if let Some(file) = &self.snapshot {
             return snapshot::open(file, &self.etcd, context).map(Host::stage);
         }

@@ -16,7 +16,7 @@ use crate::inventory;
 use crate::place::{CILIUM, Place};
 use crate::plan::{Action, RecordAbout};
 use crate::run::lock::LeaseName;
-use crate::survey::{OPERATOR, text};
+use crate::survey::{OPERATOR, cli_right, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const FINDING: &str = "finding the foreign records";
@@ -64,7 +64,18 @@ pub(crate) struct Written<'a> {
     pub(crate) dry_run: bool,
 }
 
-impl Written<'_> {
+impl<'a> Written<'a> {
+    /// The same is done with all of them.
+    fn all(objects: &'a [Item], action: Action) -> Vec<Self> {
+        let written = |item: &'a Item| Self {
+            target: &item.target,
+            value: &item.value,
+            action,
+            dry_run: false,
+        };
+        objects.iter().map(written).collect()
+    }
+
     fn kind(&self) -> &Kind {
         &self.target.resource.kind
     }
@@ -219,16 +230,25 @@ impl Needs {
     /// What it takes to create these objects where none of them is.
     pub async fn creating(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
         let mut needs = Self::default();
-        let written: Vec<Written<'_>> = objects
-            .iter()
-            .map(|item| Written {
-                target: &item.target,
-                value: &item.value,
-                action: Action::Create,
-                dry_run: false,
-            })
-            .collect();
-        needs.objects(cluster, discovery, &written).await;
+        needs.objects(cluster, discovery, &Written::all(objects, Action::Create)).await;
+        needs
+    }
+
+    /// What plans for these objects need on any cluster: to create those that are missing and to
+    /// change those that are there. What depends on the cluster is not among it: foreign records,
+    /// what their release has besides, and what templates look up.
+    pub async fn standing(cluster: &dyn Cluster, discovery: &Discovery, objects: &[Item]) -> Self {
+        let mut needs = Self::default();
+        needs.reading();
+        needs.own(&CILIUM, true);
+        needs.looking([&cli_right()]);
+        needs.inventory();
+        let places = objects.iter().map(|item| item.target.namespace.clone());
+        let places = places.filter(|place| !place.is_empty()).collect();
+        needs.waiting(&Written::all(objects, Action::Patch), &places);
+        for action in [Action::Create, Action::Patch] {
+            needs.objects(cluster, discovery, &Written::all(objects, action)).await;
+        }
         needs
     }
 

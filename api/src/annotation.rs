@@ -1,0 +1,10 @@
+//! The annotations of a [`TalosCluster`](crate::TalosCluster).
+
+/// `"true"` on a cluster that ran before ichor came: its Cilium is taken over, or its CNI is left
+/// alone.
+pub const ADOPTED: &str = "ichor.maesh.dev/adopted";
+/// The name of the inline manifest in Talos' machine configuration that Cilium was installed by. It
+/// is copied to `status.cni.takenOverInlineManifest` when the hand-over is complete.
+pub const CNI_INLINE_MANIFEST: &str = "ichor.maesh.dev/cni-inline-manifest";
+/// The digest of the plan that the operator consented to, as `ichor adopt --plan` shows it.
+pub const ACCEPTED_PLAN: &str = "ichor.maesh.dev/accepted-plan";

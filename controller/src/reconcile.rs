@@ -1,0 +1,229 @@
+//! Sends what was decided: the Job, the status, the Event.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::{TalosCluster, TalosClusterStatus, reason};
+use helm_rs::cluster::Clock;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::controller::Action as Next;
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::decide::{Action, Decision, Told, decide};
+use crate::facts::Facts;
+use crate::serve;
+use crate::watch::causes;
+use crate::{NAME, job};
+
+/// How long the first failed request is waited for; doubled each time, up to [`LAST`].
+const FIRST: Duration = Duration::from_secs(2);
+/// The longest such wait.
+const LAST: Duration = Duration::from_mins(5);
+/// Bytes that an Event's note may have.
+const NOTE: usize = 1024;
+
+/// What every look needs.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) facts: watch::Receiver<Option<Arc<Facts>>>,
+    /// The image of the Job.
+    pub(crate) image: String,
+    pub(crate) recorder: Recorder,
+    pub(crate) told: Arc<serve::Told>,
+    /// Failed looks in a row, by name.
+    pub(crate) failures: Mutex<BTreeMap<String, u32>>,
+}
+
+/// Why a look failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A request.
+    #[error("{doing}")]
+    Request { doing: &'static str, source: Box<kube::Error> },
+    /// An object of our own making is none.
+    #[error("{what} cannot be made")]
+    Object { what: &'static str, source: serde_json::Error },
+}
+
+fn request(doing: &'static str) -> impl FnOnce(kube::Error) -> Error {
+    move |source| Error::Request { doing, source: Box::new(source) }
+}
+
+/// Looks at one TalosCluster.
+pub(crate) async fn reconcile(
+    cluster: Arc<TalosCluster>,
+    context: Arc<Context>,
+) -> Result<Next, Error> {
+    context.told.metrics.reconciled();
+    let facts = context.facts.borrow().clone();
+    // They come with a change that looks at everything again.
+    let Some(facts) = facts else { return Ok(Next::await_change()) };
+    let decision = decide(&cluster, &facts, context.clock.now());
+    if let Some(action) = &decision.action {
+        act(&cluster, &facts, action, &context).await?;
+    }
+    write_status(&cluster, &decision.status, &context).await?;
+    if let Some(told) = &decision.event {
+        tell(&cluster, told, &context).await;
+    }
+    count(&cluster, &decision, &context);
+    let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
+    failures.remove(&cluster.name_any());
+    Ok(Next::requeue(decision.again))
+}
+
+/// What becomes of a look that failed: the next one, later each time.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that the queue calls")]
+pub(crate) fn after_error(
+    cluster: Arc<TalosCluster>,
+    error: &Error,
+    context: Arc<Context>,
+) -> Next {
+    context.told.metrics.failed();
+    let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = failures.entry(cluster.name_any()).or_default();
+    let wait = FIRST.saturating_mul(1 << (*count).min(16)).min(LAST);
+    *count = count.saturating_add(1);
+    let again = wait.as_secs();
+    tracing::error!(
+        cluster = cluster.name_any(),
+        error = causes(error),
+        again,
+        "the cluster could not be looked at"
+    );
+    Next::requeue(wait)
+}
+
+async fn act(
+    cluster: &TalosCluster,
+    facts: &Facts,
+    action: &Action,
+    context: &Context,
+) -> Result<(), Error> {
+    let namespace = cilium::pinned::NAMESPACE;
+    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
+    let attempt = match action {
+        Action::Create { attempt } => *attempt,
+        Action::Replace { uid, attempt } => {
+            let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
+            let parameters = DeleteParams::background().preconditions(preconditions);
+            match jobs.delete(takeover::job::NAME, &parameters).await {
+                Ok(_) => {}
+                // Gone, or another one: the watch will tell.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+                Err(error) => return Err(request("delete the Job of before")(error)),
+            }
+            *attempt
+        }
+    };
+    let mut uid = None;
+    for object in job::objects(cluster, facts, &context.image, attempt) {
+        if object["kind"] == "Job" {
+            let job: Job = made("the Job", object)?;
+            match jobs.create(&parameters(), &job).await {
+                Ok(job) => uid = job.metadata.uid,
+                // The watch will tell whose it is.
+                Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
+                Err(error) => return Err(request("create the Job")(error)),
+            }
+        } else {
+            let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
+            let parameters = PatchParams::apply(NAME).force();
+            let secret = Patch::Apply(&object);
+            secrets
+                .patch(takeover::job::VALUES_SECRET, &parameters, &secret)
+                .await
+                .map_err(request("write the Secret with the values"))?;
+        }
+    }
+    context.told.metrics.job_made();
+    tracing::info!(cluster = cluster.name_any(), attempt, "the Job is made");
+    let message = format!("Job {namespace}/{} is made, attempt {attempt}", takeover::job::NAME);
+    let told = Told { reason: "JobCreated", message, is_warning: false, job: uid };
+    tell(cluster, &told, context).await;
+    Ok(())
+}
+
+fn parameters() -> PostParams {
+    PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() }
+}
+
+fn made<T: serde::de::DeserializeOwned>(what: &'static str, object: Value) -> Result<T, Error> {
+    serde_json::from_value(object).map_err(|source| Error::Object { what, source })
+}
+
+/// Writes the status where it changed.
+async fn write_status(
+    cluster: &TalosCluster,
+    status: &TalosClusterStatus,
+    context: &Context,
+) -> Result<(), Error> {
+    if cluster.status.as_ref() == Some(status) {
+        return Ok(());
+    }
+    let clusters: Api<TalosCluster> = Api::all(context.client.clone());
+    let body = json!({
+        "apiVersion": TalosCluster::api_version(&()),
+        "kind": TalosCluster::kind(&()),
+        // A look at an object that is gone, or another one of its name, writes nothing.
+        "metadata": { "name": cluster.name_any(), "uid": cluster.uid() },
+        "status": status,
+    });
+    let parameters = PatchParams::apply(NAME).force();
+    match clusters.patch_status(&cluster.name_any(), &parameters, &Patch::Apply(&body)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(()),
+        Err(error) => Err(request("write the status")(error)),
+    }
+}
+
+/// Tells it as an Event. One that cannot be written changes nothing: the condition says the same.
+async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
+    let mut note = told.message.clone();
+    if note.len() > NOTE {
+        let mut end = NOTE - '…'.len_utf8();
+        while !note.is_char_boundary(end) {
+            end -= 1;
+        }
+        note.truncate(end);
+        note.push('…');
+    }
+    let event = Event {
+        type_: if told.is_warning { EventType::Warning } else { EventType::Normal },
+        reason: told.reason.to_owned(),
+        note: Some(note),
+        action: "HandOver".to_owned(),
+        // Events about another Job are another one's, and not counted as one with these.
+        secondary: told.job.clone().map(|uid| ObjectReference {
+            api_version: Some("batch/v1".to_owned()),
+            kind: Some("Job".to_owned()),
+            namespace: Some(cilium::pinned::NAMESPACE.to_owned()),
+            name: Some(takeover::job::NAME.to_owned()),
+            uid: Some(uid),
+            ..ObjectReference::default()
+        }),
+    };
+    if let Err(error) = context.recorder.publish(&event, &cluster.object_ref(&())).await {
+        tracing::warn!(error = %causes(&error), "an Event could not be written");
+    }
+}
+
+fn count(cluster: &TalosCluster, decision: &Decision, context: &Context) {
+    let Some(told) = &decision.event else { return };
+    let (reason, message) = (told.reason, told.message.as_str());
+    tracing::info!(cluster = cluster.name_any(), reason, message, "the hand-over");
+    context.told.metrics.attempt_ended(reason);
+    if reason == reason::HANDED_OVER
+        && let Some(created) = &cluster.metadata.creation_timestamp
+    {
+        let after = Duration::try_from(context.clock.now().duration_since(created.0));
+        context.told.metrics.handed_over(after.unwrap_or_default());
+    }
+}

@@ -1,0 +1,195 @@
+//! Keeps the facts current: one watch for each kind of object, what is not needed left out.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+
+use crate::facts::{Facts, Objects};
+
+/// How long more changes are gathered after one.
+const GATHERED: Duration = Duration::from_millis(100);
+
+/// The stores behind the facts.
+struct Stores {
+    nodes: Store<Node>,
+    daemon_sets: Store<DaemonSet>,
+    configs: Store<ConfigMap>,
+    operators: Store<Deployment>,
+    jobs: Store<Job>,
+    pods: Store<Pod>,
+}
+
+/// Begins to watch. The facts are there once every watch has its first list.
+pub(crate) fn facts(client: &Client) -> watch::Receiver<Option<Arc<Facts>>> {
+    let (sender, receiver) = watch::channel(None);
+    let changed = Arc::new(Notify::new());
+    let system = cilium::pinned::NAMESPACE;
+    let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let of_job = watcher::Config::default().labels(&format!("job-name={}", takeover::job::NAME));
+    let stores = Stores {
+        nodes: keep(Api::all(client.clone()), watcher::Config::default(), &changed, slim_node),
+        daemon_sets: keep(Api::all(client.clone()), watcher::Config::default(), &changed, slim),
+        configs: keep(
+            Api::namespaced(client.clone(), system),
+            named(cilium::pinned::CONFIG_MAP),
+            &changed,
+            slim,
+        ),
+        operators: keep(
+            Api::namespaced(client.clone(), system),
+            named("cilium-operator"),
+            &changed,
+            slim,
+        ),
+        jobs: keep(
+            Api::namespaced(client.clone(), system),
+            named(takeover::job::NAME),
+            &changed,
+            slim,
+        ),
+        pods: keep(Api::namespaced(client.clone(), system), of_job, &changed, slim),
+    };
+    tokio::spawn(async move {
+        stores.wait().await;
+        loop {
+            match Facts::read(&stores.objects()) {
+                Ok(facts) => publish(&sender, facts),
+                Err(error) => tracing::error!(%error, "the cluster's objects cannot be read"),
+            }
+            if sender.is_closed() {
+                return;
+            }
+            changed.notified().await;
+            tokio::time::sleep(GATHERED).await;
+        }
+    });
+    receiver
+}
+
+fn publish(sender: &watch::Sender<Option<Arc<Facts>>>, facts: Facts) {
+    sender.send_if_modified(|current| {
+        let is_new = current.as_deref() != Some(&facts);
+        if is_new {
+            *current = Some(Arc::new(facts));
+        }
+        is_new
+    });
+}
+
+/// Watches a kind, and notifies of every change.
+fn keep<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    changed: &Arc<Notify>,
+    slim: fn(&mut K),
+) -> Store<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let changed = Arc::clone(changed);
+    let events = watcher(api, config).default_backoff().modify(slim).reflect(writer);
+    tokio::spawn(async move {
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(_) => changed.notify_one(),
+                Err(error) => {
+                    let kind = std::any::type_name::<K>();
+                    tracing::warn!(kind, error = %causes(&error), "a watch ended, it begins anew");
+                }
+            }
+        }
+    });
+    store
+}
+
+/// An error with what it comes of.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        // Some errors repeat what they come of.
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        source = error.source();
+    }
+    text
+}
+
+fn slim<K: Resource>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
+}
+
+/// A node's status has the names of all images on it, and is written every few minutes.
+fn slim_node(node: &mut Node) {
+    slim(node);
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.addresses = None;
+        status.volumes_attached = None;
+        status.volumes_in_use = None;
+        for condition in status.conditions.iter_mut().flatten() {
+            condition.last_heartbeat_time = None;
+        }
+    }
+}
+
+impl Stores {
+    /// Waits for the first list of each. A writer that is gone is a process that ends.
+    async fn wait(&self) {
+        drop(self.nodes.wait_until_ready().await);
+        drop(self.daemon_sets.wait_until_ready().await);
+        drop(self.configs.wait_until_ready().await);
+        drop(self.operators.wait_until_ready().await);
+        drop(self.jobs.wait_until_ready().await);
+        drop(self.pods.wait_until_ready().await);
+    }
+
+    fn objects(&self) -> Objects {
+        Objects {
+            nodes: values(&self.nodes),
+            daemon_sets: values(&self.daemon_sets),
+            config: values(&self.configs).pop(),
+            operator: values(&self.operators).pop(),
+            job: values(&self.jobs).pop(),
+            pods: values(&self.pods),
+        }
+    }
+}
+
+/// The objects by their names, so that the same objects give the same facts.
+fn values<K>(store: &Store<K>) -> Vec<Value>
+where
+    K: Resource<DynamicType = ()> + Clone + Serialize + 'static,
+{
+    let mut objects = store.state();
+    objects
+        .sort_by_cached_key(|object| (object.meta().namespace.clone(), object.meta().name.clone()));
+    objects.iter().filter_map(|object| serde_json::to_value(&**object).ok()).collect()
+}
+
+/// One item each time that the facts change.
+pub(crate) fn changes(
+    facts: watch::Receiver<Option<Arc<Facts>>>,
+) -> impl Stream<Item = ()> + Send + 'static {
+    futures::stream::unfold(facts, |mut facts| async move {
+        facts.changed().await.ok()?;
+        Some(((), facts))
+    })
+}

@@ -1,0 +1,107 @@
+//! The Job's standing Roles in the chart are those that the pinned chart asks for: its objects
+//! created or changed, and each rule of its Roles held. `ICHOR_BLESS=1` writes them anew.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use controller_tests::{chart, yaml};
+use goyaml::Map;
+use helm_rs::action::template::{Options, template};
+use helm_rs::apply::Item;
+use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
+use helm_rs::cluster::{Clock, Cluster, ManualClock};
+use helm_rs::render::host::{Clock as RenderClock, Randomness, Reading};
+use helm_rs::render::time::Zone;
+use helm_rs::render::{Engine, EngineOptions, Host};
+use serde_json::Value;
+use takeover::job;
+use takeover::plan::Needs;
+use takeover::rendered::manifest_objects;
+use takeover_tests::{pinned, values_of};
+
+/// What the Roles are called in the chart: `ichor cni manifest` has its own of the Job's name.
+const NAME: &str = "ichor-cni-standing";
+/// Where the chart's Roles lie. Rights elsewhere depend on the cluster and come with a plan: in
+/// namespaces that Cilium's chart creates, and on foreign records.
+const PLACES: [&str; 3] = ["", "kube-system", "ichor-system"];
+
+/// The pinned chart's objects with these values; none where they do not render.
+fn objects(
+    engine: &Engine,
+    discovery: &helm_rs::cluster::Discovery,
+    values: &Map,
+) -> Option<Vec<Item>> {
+    let clock = RenderClock::Fixed(Reading::at(1_767_225_600, 0));
+    let mut host = Host::new(Randomness::Entropy([7; 32]), clock, Zone::utc());
+    let mut options = Options {
+        release_name: "cilium".to_owned(),
+        namespace: "kube-system".to_owned(),
+        ..Options::default()
+    };
+    options.capabilities.api_versions = discovery.api_versions();
+    let mut chart = pinned().chart;
+    let rendering =
+        template(engine, &mut chart, values, &options, &mut host, &mut Vec::new()).ok()?;
+    Some(manifest_objects(discovery, &rendering.manifest.to_string(), "kube-system"))
+}
+
+/// The Roles for the defaults and all shared sets of values.
+async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
+    let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let cluster = MemoryCluster::new(Arc::new(clock) as Arc<dyn Clock>, MemoryOptions::default());
+    cluster
+        .load(plane::cilium::stub_definitions().map(|stub| ("a stub".to_owned(), stub)).collect())
+        .unwrap();
+    let discovery = cluster.discovery(false).await.unwrap();
+    let engine = Engine::new(EngineOptions::default());
+    let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
+    let sets: Vec<Map> =
+        [String::new()].into_iter().chain(texts).map(|text| values_of(&text)).collect();
+    let mut needs = Needs::default();
+    for values in &sets {
+        let Some(items) = objects(&engine, &discovery, values) else { continue };
+        needs.list.extend(Needs::standing(&cluster, &discovery, &items).await.list);
+    }
+    let mut roles = job::rights(&needs);
+    let place = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
+    let elsewhere: BTreeSet<String> =
+        roles.iter().map(place).filter(|place| !PLACES.contains(&place.as_str())).collect();
+    println!("rights that come with a plan: {elsewhere:?}");
+    roles.retain(|role| PLACES.contains(&place(role).as_str()));
+    for role in &mut roles {
+        role["metadata"]["name"] = NAME.into();
+        role["metadata"]["labels"]["app.kubernetes.io/name"] = NAME.into();
+        if role["roleRef"].is_object() {
+            role["roleRef"]["name"] = NAME.into();
+        }
+    }
+    roles
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_jobs_standing_roles_are_current() {
+    let files = match test_support::place::shared_files("values", ".yaml") {
+        Ok(files) => files,
+        Err(missing) => test_support::skip!(missing),
+    };
+    let roles = standing(&files).await;
+    for role in &roles {
+        let text = role.to_string();
+        assert!(!text.contains("\"*\"") || text.contains("Binding"), "no wildcard: {text}");
+    }
+    let text = format!(
+        "# Generated from the pinned chart of Cilium: ICHOR_BLESS=1 cargo test -p controller-tests rights\n\
+         {{{{- if .Values.job.createRoles }}}}\n{}{{{{- end }}}}\n",
+        yaml(&roles)
+    );
+    let file = chart().join("templates/job-rbac.yaml");
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(&file, text).unwrap();
+    } else {
+        let there = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            there == text,
+            "the Job's Roles are not current: run with ICHOR_BLESS=1 and review"
+        );
+    }
+}
