@@ -64,7 +64,6 @@ fn upgrade() -> Plan {
     Plan {
         release: None,
         schema_version: SCHEMA_VERSION.to_owned(),
-        release: None,
         digest: format!("sha256:{}", "0123456789abcdef".repeat(4)),
         outcome: Outcome::Upgrade,
         found: Found {
