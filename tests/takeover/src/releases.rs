@@ -279,7 +279,10 @@ impl Case {
         });
         // The cluster in memory writes quantities as a server does that has read them once more.
         let canonical = |object: Value| {
-            let text = object.to_string().replace("\"0.25Gi\"", "\"256Mi\"");
+            let text = object
+                .to_string()
+                .replace("\"0.25Gi\"", "\"256Mi\"")
+                .replace("\"cpu\":1,", "\"cpu\":\"1\",");
             let mut object = serde_json::from_str::<Value>(&text).expect("JSON stays JSON");
             let annotations = object.pointer_mut("/metadata/annotations");
             if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
