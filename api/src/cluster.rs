@@ -3,6 +3,7 @@
 //! The resource is cluster-scoped: it is about the cluster that it lies in, of which there is one,
 //! so that a namespace would only be a place to look in vain, and a right in a namespace would be a
 //! right on every node's network.
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type of its own")]
 
 use kube::CustomResource;
 use schemars::JsonSchema;

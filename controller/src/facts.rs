@@ -5,9 +5,9 @@ use cilium::detect::{Detected, detect};
 use cilium::object::FieldError;
 use cilium::owned::Live;
 use cilium::version::image_tag;
+use helm_rs::repo::Digest;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::job::{ASKED, ATTEMPT, LIVE};
 
@@ -206,9 +206,9 @@ fn digest(objects: &Objects, detected: &Detected) -> String {
     hash(&json!([sets, generations, operator, config]))
 }
 
-/// SHA-256 of a value's text, in hexadecimal digits.
+/// SHA-256 of a value's text.
 pub(crate) fn hash(value: &Value) -> String {
-    Sha256::digest(value.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Digest::of(value.to_string().as_bytes()).to_string()
 }
 
 fn read_job(job: &Value, pods: &[Value]) -> Job {
@@ -255,7 +255,7 @@ fn job_state(job: &Value, pods: &[Value]) -> JobState {
     }
     // The Job may be seen to have failed before its pod is: then the pod's last word is to come.
     let at_work = |pod: &&Value| !matches!(text(pod, "/status/phase"), "Failed" | "Succeeded");
-    if last.is_none() && pods.iter().any(|pod| at_work(&pod)) {
+    if last.is_none() && pods.iter().any(at_work) {
         return JobState::Running { waiting: String::new() };
     }
     let Some(end) = last else {

@@ -44,9 +44,9 @@ fn job(state: JobState, attempt: u32) -> Job {
     Job { uid: "j".to_owned(), attempt, asked: asked(&cluster()), live: "live".to_owned(), state }
 }
 
-fn ended(ending: Ending, at: &str, attempt: u32) -> Option<Job> {
+fn ended(ending: Ending, at: &str, attempt: u32) -> Job {
     let state = JobState::Ended { at: at.parse().unwrap(), ending, message: "why".to_owned() };
-    Some(job(state, attempt))
+    job(state, attempt)
 }
 
 /// The hand-over's status, reason and message, and the action.
@@ -97,7 +97,7 @@ fn a_job_is_made_and_watched() {
 #[test]
 fn done_is_true_once_the_agents_are_ready_and_stays_true() {
     let mut facts = facts();
-    facts.job = ended(Ending::Done, NOW, 1);
+    facts.job = Some(ended(Ending::Done, NOW, 1));
     facts.agents = Some(Agents { wanted: 3, ready: 2 });
     let (status, reason, message, _) = told(&cluster(), &facts);
     assert_eq!((status, reason.as_str()), (ConditionStatus::False, "WaitingForAgents"));
@@ -112,7 +112,7 @@ fn done_is_true_once_the_agents_are_ready_and_stays_true() {
     cluster.status = Some(decision.status.clone());
     // A sick node, a Job that is gone, a Job that somebody else made and that failed.
     facts.agents = Some(Agents { wanted: 3, ready: 2 });
-    for job in [None, ended(Ending::Failed, NOW, 1)] {
+    for job in [None, Some(ended(Ending::Failed, NOW, 1))] {
         facts.job = job;
         let after = decide(&cluster, &facts, now());
         assert_eq!((after.action, after.event), (None, None));
@@ -128,15 +128,15 @@ fn failures_are_followed_by_later_and_later_attempts() {
     assert_eq!(minutes, [1, 1, 2, 4, 8, 15, 15, 15]);
     assert_eq!(backoff(u32::MAX), LAST_RETRY);
     let mut facts = facts();
-    facts.job = ended(Ending::Failed, "2026-01-01T00:59:30Z", 1);
+    facts.job = Some(ended(Ending::Failed, "2026-01-01T00:59:30Z", 1));
     let (_, reason, message, action) = told(&cluster(), &facts);
     assert_eq!((reason.as_str(), action), ("JobFailed", None));
     assert_eq!(message, "why (attempt 1; again at 2026-01-01T01:00:30Z)");
     assert_eq!(decide(&cluster(), &facts, now()).again, Duration::from_secs(30));
-    facts.job = ended(Ending::Failed, "2026-01-01T00:59:00Z", 1);
+    facts.job = Some(ended(Ending::Failed, "2026-01-01T00:59:00Z", 1));
     let replace = |attempt| Some(Action::Replace { uid: "j".to_owned(), attempt });
     assert_eq!(told(&cluster(), &facts).3, replace(2));
-    facts.job = ended(Ending::Failed, "2026-01-01T00:59:00Z", 2);
+    facts.job = Some(ended(Ending::Failed, "2026-01-01T00:59:00Z", 2));
     assert_eq!(told(&cluster(), &facts).3, None);
 }
 
@@ -148,7 +148,7 @@ fn a_refusal_waits_for_a_change() {
         [(Ending::Refused, "Refused"), (Ending::ConsentRequired, "ConsentRequired")]
     {
         let mut facts = facts();
-        facts.job = ended(ending, NOW, 1);
+        facts.job = Some(ended(ending, NOW, 1));
         for second in 0..600 {
             let then = now().saturating_add(SignedDuration::from_secs(second)).unwrap();
             let decision = decide(&cluster(), &facts, then);
@@ -201,7 +201,7 @@ fn a_spec_that_says_otherwise_than_what_runs_is_refused_without_a_job() {
 fn a_conditions_time_is_that_of_its_status() {
     let mut cluster = cluster();
     let mut facts = facts();
-    facts.job = ended(Ending::Refused, NOW, 1);
+    facts.job = Some(ended(Ending::Refused, NOW, 1));
     let first = decide(&cluster, &facts, now());
     assert_eq!(first.status.conditions[0].last_transition_time, NOW);
     assert!(first.event.as_ref().is_some_and(|event| event.is_warning));

@@ -133,7 +133,7 @@ struct Live {
 }
 
 impl Live {
-    async fn of(bed: Option<Bed>) -> Option<Self> {
+    fn of(bed: Option<Bed>) -> Option<Self> {
         Some(Self { bed: bed?, engine: Engine::new(EngineOptions::default()) })
     }
 
@@ -163,7 +163,7 @@ impl Live {
 /// it upgrades are the objects that were there.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_helm_goes_on_after_a_move() {
-    let Some(live) = Live::of(depot().await).await else { return };
+    let Some(live) = Live::of(depot().await) else { return };
     let pods = live.pods().await;
     live.run(&move_depot()).await;
     assert_eq!(live.helm("list -A -q").trim(), "depot");
@@ -188,7 +188,7 @@ async fn real_helm_goes_on_after_a_move() {
 /// The same after an adoption of what another release held.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_helm_goes_on_after_an_adoption() {
-    let Some(live) = Live::of(depot().await).await else { return };
+    let Some(live) = Live::of(depot().await) else { return };
     let secret = ["-n", "shop", "get", "secret", "depot", "-o", "jsonpath={.data.password}"];
     let password = live.bed.kubectl(&secret);
     let pods = live.pods().await;
@@ -207,7 +207,7 @@ async fn real_helm_goes_on_after_an_adoption() {
 /// after such a move that was made by hand: a second copy, and the first one is forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_is_what_helm_would_double() {
-    let Some(live) = Live::of(store().await).await else { return };
+    let Some(live) = Live::of(store().await) else { return };
     let cluster: Arc<dyn Cluster> = Arc::clone(&live.bed.cluster) as Arc<dyn Cluster>;
     let case = Case::moved(("web", "shop"), ("web", "infra", ObjectKind::Secret));
     let plan = case.plan_move(&cluster, &live.bed.clock, &live.engine).await;
