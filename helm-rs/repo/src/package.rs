@@ -163,7 +163,9 @@ impl<W: io::Write> Archive<W> {
 
     fn file(&mut self, base: &str, name: &str, data: &[u8]) -> io::Result<()> {
         let name = gopath::join(base, name);
-        let mut header = header(data, 0o644, u64::try_from(self.modified).unwrap_or_default())?;
+        let mut header = header(data, 0o644, u64::try_from(self.modified).unwrap_or_default());
+        header.set_device_major(0)?;
+        header.set_device_minor(0)?;
         let plain = name.is_ascii() && (name.len() <= MAX_NAME || header.set_path(&name).is_ok());
         if plain {
             return self.tar.append_data(&mut header, name, data);
@@ -172,7 +174,7 @@ impl<W: io::Write> Archive<W> {
         let ascii: String = name.chars().filter(char::is_ascii).collect();
         let (folder, file) = ascii.rsplit_once('/').unwrap_or(("", &ascii));
         let record = extension("path", &name);
-        let mut before = self::header(record.as_bytes(), 0, 0)?;
+        let mut before = self::header(record.as_bytes(), 0, 0);
         before.set_entry_type(tar::EntryType::XHeader);
         let place = gopath::join(&gopath::join(folder, "PaxHeaders.0"), file);
         self.tar.append_data(&mut before, cut(&place), record.as_bytes())?;
@@ -181,7 +183,7 @@ impl<W: io::Write> Archive<W> {
 }
 
 /// A header as Go's `archive/tar` writes it for a file.
-fn header(data: &[u8], mode: u32, modified: u64) -> io::Result<tar::Header> {
+fn header(data: &[u8], mode: u32, modified: u64) -> tar::Header {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(tar::EntryType::Regular);
     header.set_size(data.len() as u64);
@@ -189,9 +191,7 @@ fn header(data: &[u8], mode: u32, modified: u64) -> io::Result<tar::Header> {
     header.set_mtime(modified);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_device_major(0)?;
-    header.set_device_minor(0)?;
-    Ok(header)
+    header
 }
 
 /// The beginning of a name that fits into a header; the text is ASCII.
