@@ -21,6 +21,8 @@ struct Bed {
     plane: Plane,
     /// Programs that are killed at the same time have a proxy each.
     proxies: Vec<(FaultProxy, PathBuf)>,
+    /// The runtime of the proxies, for the threads that kill.
+    runtime: Handle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ impl Bed {
             let through = kubeconfig_through(&plane, &proxy.url(), &format!("through-{number}"));
             proxies.push((proxy, through));
         }
-        Some(Self { plane, proxies })
+        Some(Self { plane, proxies, runtime: Handle::current() })
     }
 
     /// Kills the program at a write and recovers: the state is the wanted one. False when there
@@ -118,7 +120,7 @@ impl Bed {
         let what = action.name();
         let namespace = format!("k-{kind:?}-{what}-{moment:?}-{place}").to_lowercase();
         let trial = Trial::prepare_with(&self.plane, *action, &namespace, *kind);
-        let killed = Handle::current().block_on(kill(&trial, *moment, place, proxy));
+        let killed = self.runtime.block_on(kill(&trial, *moment, place, proxy));
         if let Some(killed_at) = &killed {
             trial.recover();
             let faults = differences(wanted, &self.state(&trial));
