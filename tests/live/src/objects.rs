@@ -118,6 +118,7 @@ fn plain(mut object: Value) -> Value {
         "Secret" if text(&object, "/type") == "helm.sh/release.v1" => record(&mut object),
         "Service" => service(&mut object),
         "Job" => without_controller(&mut object),
+        "Deployment" => without_generation(&mut object),
         "Pod" => drop(object.as_object_mut().map(|fields| fields.remove("spec"))),
         _ => {}
     }
@@ -161,6 +162,14 @@ fn service(object: &mut Value) {
         {
             port.insert("nodePort".to_owned(), json!("(given)"));
         }
+    }
+}
+
+/// The server counts a Deployment's annotations too, and its controller writes one as often as it
+/// gets to look.
+fn without_generation(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("generation");
     }
 }
 
