@@ -40,7 +40,8 @@ impl Action {
             Self::Upgrade => "upgrade",
             Self::Rollback => "rollback",
             Self::Uninstall => "uninstall",
-            Self::UninstallKeep => "uninstall-keep",
+            // Not `uninstall-…`: namespaces are named after it, and told apart by how they begin.
+            Self::UninstallKeep => "keep-history",
             Self::Atomic => "atomic",
             Self::Test => "test",
         }
