@@ -34,7 +34,8 @@ use crate::flags;
         "whoever made it), or those that were applied without one. Every leaf that would change is\n",
         "shown first; nothing is deleted but the records of the release before, after a backup that\n",
         "was read back and compared. Values are those that are given, else those of that release.\n",
-        "Hooks do not run. `ichor release restore NAME` gives everything back.\n\n",
+        "Hooks do not run. `ichor release restore NAME` gives records and\n",
+        "ownership back; leaves that the plan changed stay.\n\n",
         "Examples:\n",
         "  ichor release adopt web ./my-chart -n shop --from-release old-web --plan\n",
         "  ichor release adopt web ./my-chart -n shop -f values.yaml --plan   # applied, no release\n",
@@ -48,7 +49,7 @@ use crate::flags;
 pub(crate) struct Arguments {
     /// Name of the release that is made
     name: String,
-    /// The chart: a folder, an archive, or the name of a pinned chart
+    /// The chart: a folder, an archive, REPOSITORY/CHART, an address, or the name of a pinned chart
     chart: String,
     /// Release that holds the objects now; none for objects that were applied without one
     #[arg(long, value_name = "NAME")]

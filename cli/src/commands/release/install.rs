@@ -31,7 +31,7 @@ const FAILED: &str = "INSTALLATION FAILED: ";
     )
 )]
 pub(crate) struct Arguments {
-    /// Name of the release, then the chart: a folder, an archive, or the name of a pinned chart
+    /// Name of the release, then the chart: a folder, an archive, REPOSITORY/CHART, an address, or a pinned one
     #[arg(value_name = "[NAME] CHART", num_args = 0..)]
     names: Vec<String>,
     /// Generate the name

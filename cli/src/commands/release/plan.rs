@@ -44,7 +44,7 @@ pub(crate) enum Command {
 pub(crate) struct InstallArguments {
     /// Name of the release
     release: String,
-    /// The chart: a folder, an archive, or the name of a pinned chart
+    /// The chart: a folder, an archive, REPOSITORY/CHART, an address, or the name of a pinned chart
     chart: String,
     /// Print the RBAC rules that the action needs, as roles ready to apply
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(crate) struct InstallArguments {
 pub(crate) struct UpgradeArguments {
     /// Name of the release
     release: String,
-    /// The chart: a folder, an archive, or the name of a pinned chart
+    /// The chart: a folder, an archive, REPOSITORY/CHART, an address, or the name of a pinned chart
     chart: String,
     /// Print the RBAC rules that the action needs, as roles ready to apply
     #[arg(long)]

@@ -38,7 +38,7 @@ const FAILED: &str = "UPGRADE FAILED: ";
 pub(crate) struct Arguments {
     /// Name of the release
     release: String,
-    /// The chart: a folder, an archive, or the name of a pinned chart
+    /// The chart: a folder, an archive, REPOSITORY/CHART, an address, or the name of a pinned chart
     chart: String,
     /// Install the chart if there is no such release
     #[arg(short, long)]
