@@ -217,6 +217,17 @@ impl Access {
     }
 }
 
+/// A chart by the name that a user or an index gives it.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// `REPOSITORY/CHART`, or an address.
+    pub reference: String,
+    /// The version, or a range of versions; empty for the newest.
+    pub version: String,
+    /// SHA-256 that an index has for the archive, with or without `sha256:`; empty for none.
+    pub digest: String,
+}
+
 /// A place where a chart is.
 struct Found {
     url: String,
@@ -257,17 +268,17 @@ impl Downloader<'_> {
     /// [`DownloadError`]; nothing is written then.
     pub fn download(
         &self,
-        reference: &str,
-        version: &str,
+        wanted: &Wanted,
         mut access: Access,
         folder: &Path,
         messages: &mut String,
         warnings: &mut Vec<Warning>,
     ) -> Result<Downloaded, DownloadError> {
-        let (found, name, bytes, beside);
+        let Wanted { reference, version, digest } = wanted;
+        let (mut found, name, bytes, beside);
         if url::is_oci(reference) {
             if Url::parse(reference.as_bytes()).is_err() {
-                return Err(DownloadError::Address { reference: reference.to_owned() });
+                return Err(DownloadError::Address { reference: reference.clone() });
             }
             let resolved = self.registry.resolve(reference, version)?;
             name = registry_file_name(&resolved.repository, resolved.target());
@@ -281,6 +292,9 @@ impl Downloader<'_> {
             name = file_name(&found.url)?;
             bytes = self.fetch(&found.url, &access, self.limit)?;
             beside = Beside::Address(format!("{}.prov", found.url), access);
+        }
+        if !digest.is_empty() {
+            found.digest.clone_from(digest);
         }
         check_digest(&found, &bytes)?;
         let path = folder.join(&name);
@@ -355,9 +369,10 @@ impl Downloader<'_> {
         if parsed.is_absolute() && !parsed.host.is_empty() && !parsed.path.is_empty() {
             let url = reference.to_owned();
             let mut found = Found { url, digest: String::new() };
-            if let Some((entry, digest)) = self.owner(reference, &known, warnings)? {
+            let (owner, digest) = self.owner(reference, &known, warnings)?;
+            found.digest = digest;
+            if let Some(entry) = owner {
                 access.take(&entry);
-                found.digest = digest;
             } else if access.credentials.repository.is_empty() {
                 access.credentials.repository.clone_from(&found.url);
             }
@@ -390,30 +405,38 @@ impl Downloader<'_> {
         Ok(Found { url, digest: found.digest.clone() })
     }
 
-    /// The known repository whose index lists an address (`scanReposForURL`), and the digest there.
+    /// The known repository whose index lists an address as it is (`scanReposForURL`), and what an
+    /// index has for its digest, also where it lists the address by its path alone.
     fn owner(
         &self,
         address: &str,
         known: &Repositories,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Option<(Entry, String)>, DownloadError> {
+    ) -> Result<(Option<Entry>, String), DownloadError> {
+        let mut digest = String::new();
         for entry in &known.entries {
             check_repository(&entry.url)?;
             let file = self.settings.repository_cache.join(index_file(&entry.name));
             let index = Index::read(&file, warnings).map_err(DownloadError::NoIndex)?;
-            let mut versions = index.entries.values().flatten();
-            let found = versions.find(|version| {
-                version.urls.iter().flatten().any(|listed| url::equal(address, listed))
-            });
-            if let Some(found) = found {
-                return Ok(Some((entry.clone(), found.digest.clone())));
+            for version in index.entries.values().flatten() {
+                for listed in version.urls.iter().flatten() {
+                    if url::equal(address, listed) {
+                        return Ok((Some(entry.clone()), version.digest.clone()));
+                    }
+                    let is_meant = url::resolve(&entry.url, listed)
+                        .is_ok_and(|resolved| url::equal(address, &resolved));
+                    if is_meant && digest.is_empty() {
+                        digest.clone_from(&version.digest);
+                    }
+                }
             }
         }
-        Ok(None)
+        Ok((None, digest))
     }
 }
 
-/// Where a chart of a repository is that is not known by name (`FindChartInAuthAndTLSRepoURL`).
+/// The address of a chart in a repository that is not known by name
+/// (`FindChartInAuthAndTLSRepoURL`), and the digest that the index has for it.
 ///
 /// # Errors
 /// [`DownloadError`].
@@ -425,7 +448,7 @@ pub fn find_in_repository(
     chart: &str,
     version: &str,
     warnings: &mut Vec<Warning>,
-) -> Result<String, DownloadError> {
+) -> Result<Wanted, DownloadError> {
     let (_, index) = download_index(transport, settings, repository, access, TIMEOUT, warnings)
         .map_err(unreachable(repository))?;
     let named = if version.is_empty() {
@@ -439,7 +462,11 @@ pub fn find_in_repository(
     })?;
     let first = found.urls.as_ref().and_then(|urls| urls.first());
     let first = first.ok_or_else(|| DownloadError::NoAddress { reference: chart.to_owned() })?;
-    Ok(url::resolve(repository, first)?)
+    Ok(Wanted {
+        reference: url::resolve(repository, first)?,
+        version: version.to_owned(),
+        digest: found.digest.clone(),
+    })
 }
 
 /// Says that an address is no repository's, with the cause; other errors stay as they are.

@@ -12,7 +12,9 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use helm_repo::credentials::Login;
-use helm_repo::download::{Access, DownloadError, Downloader, Verify, download_index};
+use helm_repo::download::{
+    Access, DownloadError, Downloader, Verify, Wanted, download_index, find_in_repository,
+};
 use helm_repo::expand::expand;
 use helm_repo::fetch::{Credentials, FetchError, Get, Request, Response, Tls, Transport, get};
 use helm_repo::index::Index;
@@ -314,6 +316,13 @@ fn registries_get_passwords_to_themselves_only() {
     assert!(client.pull(&reference, true, false, 1000).is_err());
     assert!(fake.told().is_empty());
 
+    // A login that was given for a repository whose index leads to a registry.
+    let fake = Fake::new(|_: &Request| basic());
+    let mut client = Client::new(&fake, &settings, Tls::default(), false, login());
+    client.forget_login();
+    assert!(client.pull(&reference, true, false, 1000).is_err());
+    assert!(fake.told().is_empty());
+
     // An upload that is to go elsewhere, or over plain HTTP.
     for place in ["https://evil.example/upload", "http://registry.example/upload"] {
         let fake = Fake::new(|request: &Request| {
@@ -401,14 +410,18 @@ fn archives_that_are_not_the_listed_ones_leave_nothing() {
         "apiVersion: v1\nentries:\n  a:\n  - name: a\n    version: 1.0.0\n    digest: {}\n    urls: [a-1.0.0.tgz]\n",
         digest(&wanted)
     );
-    std::fs::write(settings.repository_cache.join("r-index.yaml"), index).unwrap();
+    std::fs::write(settings.repository_cache.join("r-index.yaml"), &index).unwrap();
     let known = "apiVersion: v1\nrepositories:\n- name: r\n  url: https://charts.example.org\n";
     std::fs::write(&settings.repository_config, known).unwrap();
     let out = folder.path().join("out");
     std::fs::create_dir_all(&out).unwrap();
     let mut served = wanted.clone();
+    let known_url = "https://charts.example.org/a-1.0.0.tgz";
     for is_good in [true, false] {
-        let fake = Fake::new(|_: &Request| ok(served.clone()));
+        let fake = Fake::new(|request: &Request| match request.url.ends_with("/index.yaml") {
+            true => ok(index.clone()),
+            false => ok(served.clone()),
+        });
         let registry = Client::new(&fake, &settings, Tls::default(), false, None);
         let downloader = Downloader {
             transport: &fake,
@@ -420,13 +433,23 @@ fn archives_that_are_not_the_listed_ones_leave_nothing() {
             limit: 1_000_000,
         };
         let (mut messages, mut warnings) = (String::new(), Vec::new());
-        let result =
-            downloader.download("r/a", "", Access::default(), &out, &mut messages, &mut warnings);
-        if is_good {
-            std::fs::remove_file(result.unwrap().path).unwrap();
-        } else {
-            assert!(matches!(result, Err(DownloadError::Digest { .. })), "{result:?}");
-            assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+        let unknown = "https://others.example.org";
+        let access = Access::default();
+        let found =
+            find_in_repository(&fake, &settings, unknown, &access, "a", "", &mut warnings).unwrap();
+        let named = |text: &str| Wanted { reference: text.to_owned(), ..Wanted::default() };
+        for wanted in [named("r/a"), named(known_url), found] {
+            let result =
+                downloader.download(&wanted, access.clone(), &out, &mut messages, &mut warnings);
+            if is_good {
+                std::fs::remove_file(result.unwrap().path).unwrap();
+            } else {
+                assert!(
+                    matches!(result, Err(DownloadError::Digest { .. })),
+                    "{wanted:?} {result:?}"
+                );
+                assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+            }
         }
         served.push(0);
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use helm_repo::download::{Verify, find_in_repository};
+use helm_repo::download::{Verify, Wanted, find_in_repository};
 use helm_repo::provenance;
 use helm_rs::chart::{Chart, Limits, Warning};
 use helm_rs::error_chain;
@@ -112,12 +112,16 @@ impl ChartFlags {
     ) -> Result<helm_repo::download::Downloaded, CommandError> {
         let settings = self.files.settings(context.environment);
         let (transport, keyring) = (transport(), self.keyring(context.environment));
-        let registry = self.server.registry(&*transport, &settings);
+        let mut registry = self.server.registry(&*transport, &settings);
         let mut access = self.server.access(self.pass_credentials);
         let version = self.wanted_version();
-        let mut reference = name.to_owned();
+        let mut wanted = Wanted {
+            reference: name.to_owned(),
+            version: version.to_owned(),
+            digest: String::new(),
+        };
         if let Some(repository) = self.repo.as_deref().filter(|url| !url.is_empty()) {
-            reference = find_in_repository(
+            wanted = find_in_repository(
                 &*transport,
                 &settings,
                 repository,
@@ -127,13 +131,14 @@ impl ChartFlags {
                 warnings,
             )
             .map_err(|error| failed(&error, name))?;
-            // What is given for the repository is for its server alone.
+            // What is given for the repository is for its server alone, and a registry is another.
             repository.clone_into(&mut access.credentials.repository);
+            registry.forget_login();
         }
         let downloads =
             downloader(&*transport, &settings, &registry, &keyring, verify, limits, context);
         let mut messages = String::new();
-        let done = downloads.download(&reference, version, access, folder, &mut messages, warnings);
+        let done = downloads.download(&wanted, access, folder, &mut messages, warnings);
         tell(&messages, context);
         done.map_err(|error| failed(&error, name))
     }

@@ -11,7 +11,7 @@ use helm_rs::{error_chain, gopath};
 
 use super::{DependencyError, local_folder, lock};
 use crate::download::{
-    Access, DownloadError, Downloader, TIMEOUT, find_in_repository, update_index,
+    Access, DownloadError, Downloader, TIMEOUT, Wanted, find_in_repository, update_index,
 };
 use crate::files::{self, FileError};
 use crate::index::Index;
@@ -47,6 +47,7 @@ pub struct Manager<'a> {
 /// Where a dependency is, and how it is asked for.
 struct Place {
     url: String,
+    digest: String,
     access: Access,
 }
 
@@ -323,12 +324,14 @@ impl Manager<'_> {
                 continue;
             }
             (self.out)(&format!("Downloading {name} from repo {repository}\n"));
-            let version = if url::is_oci(&place.url) { dependency.version.as_str() } else { "" };
+            let is_oci = url::is_oci(&place.url);
+            let version = if is_oci { dependency.version.clone() } else { String::new() };
+            let wanted = Wanted { reference: place.url, version, digest: place.digest };
             let done = self
                 .downloads
-                .download(&place.url, version, place.access, half, self.messages, self.warnings)
+                .download(&wanted, place.access, half, self.messages, self.warnings)
                 .map_err(|source| DependencyError::Download {
-                    url: url::shown(&place.url),
+                    url: url::shown(&wanted.reference),
                     source: Box::new(source),
                 })?;
             if !done.notes.is_empty() {
@@ -409,7 +412,7 @@ impl Manager<'_> {
         let Dependency { name, version, repository, .. } = dependency;
         if url::is_oci(repository) {
             let url = format!("{repository}/{name}");
-            return Ok(Place { url, access: Access::default() });
+            return Ok(Place { url, digest: String::new(), access: Access::default() });
         }
         let known = indexes.iter().find(|(entry, _)| url::equal(repository, &entry.url));
         if let Some((entry, index)) = known {
@@ -418,15 +421,15 @@ impl Manager<'_> {
             let found = versions.iter().find_map(|listed| {
                 let first = listed.urls.as_ref()?.first()?;
                 let fits = version.is_empty() || same_version(version, &listed.metadata.version);
-                fits.then_some(first)
+                fits.then_some((first, &listed.digest))
             });
-            let found = found.ok_or(DependencyError::NoEntry("no matching version"))?;
-            let url = url::normalize(repository, found)?;
-            return Ok(Place { url, access: Access::of(entry) });
+            let (first, digest) = found.ok_or(DependencyError::NoEntry("no matching version"))?;
+            let url = url::normalize(repository, first)?;
+            return Ok(Place { url, digest: digest.clone(), access: Access::of(entry) });
         }
         let access = Access::default();
         let Downloader { transport, settings, .. } = &self.downloads;
-        let url = find_in_repository(
+        let found = find_in_repository(
             *transport,
             settings,
             repository,
@@ -440,7 +443,7 @@ impl Manager<'_> {
             repository: url::shown(repository),
             source: Box::new(source),
         })?;
-        Ok(Place { url, access })
+        Ok(Place { url: found.reference, digest: found.digest, access })
     }
 
     /// Moves what was fetched into `charts/`, and takes out what is no longer asked for

@@ -161,6 +161,11 @@ impl<'a> Client<'a> {
         Self { transport, settings, tls, plain_http, login, access: access::Known::default() }
     }
 
+    /// Keeps only what files say of registries: the login that was given is for another server.
+    pub fn forget_login(&mut self) {
+        self.login = None;
+    }
+
     fn base(&self, registry: &str) -> String {
         let scheme = if self.plain_http { "http" } else { "https" };
         // Docker's own registry is elsewhere than its name says.
