@@ -13,7 +13,7 @@ use std::any::Any;
 use std::rc::Rc;
 
 use bstr::BString;
-use gotemplate::value::{Kind, ListType, MapType};
+use gotemplate::value::{Kind, ListType, MAP_ANY, MapType};
 use gotemplate::{CallError, FunctionMap, List, Map, Method, Object, Set, Str, Type, Value};
 
 use super::convert::from_map;
@@ -100,8 +100,6 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn release(&self, labels: &Labels) -> Result<Value, ChartError> {
         let record = self.record;
-        let mut config = record.user_values()?;
-        config.iter_mut().for_each(|config| self.hide(config));
         let hooks: Vec<Value> = record.hooks()?.iter().map(|hook| self.hook(hook)).collect();
         Ok(Struct::pointer(
             "*release.Release",
@@ -109,7 +107,7 @@ impl Reader<'_> {
                 ("Name", Value::from(record.name()?)),
                 ("Info", self.info()?),
                 ("Chart", self.chart(record.chart()?)),
-                ("Config", map(config)),
+                ("Config", self.map(record.user_values()?)),
                 ("Manifest", self.manifest(&record.manifest()?)),
                 ("Hooks", Value::List(List::new(&HOOKS, hooks))),
                 ("Version", Value::int(record.revision()?)),
@@ -140,8 +138,7 @@ impl Reader<'_> {
         ))
     }
 
-    fn chart(&self, mut chart: Chart) -> Value {
-        chart.values.iter_mut().for_each(|values| self.hide(values));
+    fn chart(&self, chart: Chart) -> Value {
         let is_locked = chart.lock.is_some();
         let lock = chart.lock.unwrap_or_default();
         let lock = Struct {
@@ -173,7 +170,7 @@ impl Reader<'_> {
                     ),
                     ("Lock", Value::Object(Rc::new(lock))),
                     ("Templates", files(&chart.templates)),
-                    ("Values", map(chart.values)),
+                    ("Values", self.map(chart.values)),
                     ("Schema", Value::Bytes(chart.schema.unwrap_or_default().into())),
                     ("Files", files(&chart.files)),
                 ],
@@ -207,10 +204,12 @@ impl Reader<'_> {
         )
     }
 
-    fn hide(&self, values: &mut goyaml::Map) {
+    fn map(&self, values: Option<goyaml::Map>) -> Value {
+        let Some(mut values) = values else { return Value::Map(Map::nil(&MAP_ANY)) };
         if !self.show_secrets {
-            redact::values(values);
+            redact::values(&mut values);
         }
+        Value::Map(from_map(values))
     }
 
     fn manifest(&self, manifest: &str) -> Value {
@@ -223,10 +222,6 @@ impl Reader<'_> {
         let time = time.unwrap_or_else(|_| Time::zero());
         Value::Object(Rc::new(TimeObject::new(time, self.local.clone())))
     }
-}
-
-fn map(values: Option<goyaml::Map>) -> Value {
-    Value::Map(values.map_or_else(|| Map::nil(&gotemplate::value::MAP_ANY), from_map))
 }
 
 fn files(files: &[File]) -> Value {
