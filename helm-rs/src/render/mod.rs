@@ -9,6 +9,7 @@ mod glob;
 pub mod host;
 mod name_template;
 mod objects;
+mod record_template;
 mod shared;
 pub mod time;
 
@@ -18,3 +19,4 @@ pub use functions::certificate_authority;
 pub use host::Host;
 pub use name_template::name_from_template;
 pub(crate) use objects::metadata_yaml;
+pub use record_template::{RecordTemplateError, template_of_record};

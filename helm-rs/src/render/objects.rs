@@ -167,6 +167,11 @@ impl ChartObject {
     }
 }
 
+/// The fields of the metadata, for what points to it.
+pub(super) fn fields_of_metadata(metadata: Metadata) -> Vec<(&'static str, Value)> {
+    MetadataObject(metadata).fields()
+}
+
 /// The metadata as Helm writes it to YAML, empty fields left out.
 pub(crate) fn metadata_yaml(metadata: Metadata) -> Result<String, goyaml::Error> {
     goyaml::to_yaml(Json(Value::Object(Rc::new(MetadataObject(metadata)))))
@@ -256,10 +261,7 @@ impl Object for MetadataObject {
             "Deprecated" => Value::Bool(metadata.deprecated),
             "Annotations" => string_map(&metadata.annotations),
             "KubeVersion" => text(&metadata.kube_version),
-            "Dependencies" => {
-                let dependencies = metadata.dependencies.as_deref().unwrap_or_default();
-                pointers(&DEPENDENCIES, dependencies, |d| Rc::new(DependencyObject(d.clone())))
-            }
+            "Dependencies" => dependencies(metadata.dependencies.as_deref().unwrap_or_default()),
             "Type" => text(&metadata.chart_type),
             _ => return None,
         })
@@ -357,6 +359,10 @@ impl Object for DependencyObject {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+pub(super) fn dependencies(dependencies: &[Dependency]) -> Value {
+    pointers(&DEPENDENCIES, dependencies, |d| Rc::new(DependencyObject(d.clone())))
 }
 
 fn import_value(import: &ImportValues) -> Value {
@@ -564,7 +570,7 @@ fn fields_of(object: &dyn Object, names: &[&'static str]) -> Vec<(&'static str, 
     names.iter().filter_map(|name| object.field(name).map(|value| (*name, value))).collect()
 }
 
-fn text(text: &str) -> Value {
+pub(super) fn text(text: &str) -> Value {
     Value::string(text)
 }
 
@@ -575,7 +581,7 @@ fn texts(texts: &[String]) -> Value {
     Value::List(List::strings(texts.iter().map(String::as_str)))
 }
 
-fn string_map(map: &BTreeMap<String, String>) -> Value {
+pub(super) fn string_map(map: &BTreeMap<String, String>) -> Value {
     if map.is_empty() {
         return Value::Map(Map::nil(&MAP_STRING));
     }

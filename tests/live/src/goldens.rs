@@ -54,10 +54,21 @@ pub fn table() -> Vec<Golden> {
         if let Some(record) = step.strip_prefix("record ") {
             golden.records.push(serde_json::from_str(record).expect("a record is JSON"));
         } else {
-            golden.commands.push(step.split_whitespace().map(str::to_owned).collect());
+            golden.commands.push(words(step));
         }
     }
     goldens
+}
+
+/// The words of a command; what stands between single quotes is one.
+fn words(command: &str) -> Vec<String> {
+    let parts = command.split('\'').enumerate();
+    parts
+        .flat_map(|(index, part)| match index % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
 }
 
 impl Golden {

@@ -26,6 +26,11 @@ pub(crate) struct OneRecord {
 }
 
 impl OneRecord {
+    /// Whether a revision is asked for, and not the last one.
+    pub(super) fn names_revision(&self) -> bool {
+        self.revision > 0 || self.release.contains(':')
+    }
+
     /// The record.
     pub(super) fn find(&self, context: &mut Context<'_>) -> Result<Chosen, CommandError> {
         self.source.record(&self.release, self.revision, context)

@@ -82,7 +82,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "hist", after_help = with_inputs!("Examples:\n  ichor release history web -n shop\n  ichor release history web -n shop --from dump.yaml"))]
     History(history::Arguments),
     /// Print the state of a release, as `helm status`
-    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release status web -n shop --show-resources\n  ichor release status web --revision 3 --from dump.yaml"))]
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release status web -n shop --show-desc\n  ichor release status web --revision 3 --from dump.yaml"))]
     Status(status::Arguments),
     /// Print parts of a release's record, with Helm's words for them
     #[command(subcommand, arg_required_else_help = true)]
@@ -151,8 +151,8 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Get {
     /// Print all of it, as `helm get all`
-    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get all web -n shop --from dump.yaml"))]
-    All(get::OneRecord),
+    #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get all web -n shop --from dump.yaml\n  ichor release get all web -n shop --template '{{.Release.Chart.Metadata.Version}}'"))]
+    All(everything::Arguments),
     /// Print the hooks, as `helm get hooks`
     #[command(after_help = with_inputs!(@hiding "Examples:\n  ichor release get hooks web -n shop"))]
     Hooks(get::OneRecord),

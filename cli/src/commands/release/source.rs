@@ -469,7 +469,7 @@ impl SourceFlags {
             }
             let record = Record::from_json(json).map_err(|error| format!("JSON layer: {error}"))?;
             let place = format!("{}: {}", stored.place, stored.title());
-            Ok(Some(Chosen { record, place }))
+            Ok(Some(Chosen { record, labels: stored.labels.clone(), place }))
         })?;
         let namespace =
             found.made.first().map(|(listed, _)| listed.namespace.clone()).unwrap_or_default();
@@ -548,6 +548,8 @@ impl SourceFlags {
 pub(crate) struct Chosen {
     /// The record.
     pub(crate) record: Record,
+    /// Its object's labels.
+    pub(super) labels: Vec<(String, String)>,
     /// File and object.
     place: String,
 }

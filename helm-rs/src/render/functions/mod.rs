@@ -21,6 +21,7 @@ mod compare;
 mod copy;
 mod crypto;
 mod dates;
+pub(super) use dates::TimeObject;
 mod decimal;
 mod defaults;
 mod dicts;

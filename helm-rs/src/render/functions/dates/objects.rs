@@ -19,7 +19,7 @@ pub(crate) struct TimeObject {
 }
 
 impl TimeObject {
-    pub(in crate::render::functions) const fn new(time: Time, local: Zone) -> Self {
+    pub(in crate::render) const fn new(time: Time, local: Zone) -> Self {
         Self { time, local }
     }
 
