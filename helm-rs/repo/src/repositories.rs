@@ -190,7 +190,9 @@ impl Repositories {
         if let Some(folder) = path.parent() {
             files::make_folder(folder)?;
         }
-        Ok(files::write(path, package::yaml(&fields.end())?.as_bytes(), 0o600)?)
+        // Helm writes in place: a link to the file stays one.
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Ok(files::write(&place, package::yaml(&fields.end())?.as_bytes(), 0o600)?)
     }
 }
 
