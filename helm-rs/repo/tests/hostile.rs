@@ -418,9 +418,12 @@ fn archives_that_are_not_the_listed_ones_leave_nothing() {
     let mut served = wanted.clone();
     let known_url = "https://charts.example.org/a-1.0.0.tgz";
     for is_good in [true, false] {
-        let fake = Fake::new(|request: &Request| match request.url.ends_with("/index.yaml") {
-            true => ok(index.clone()),
-            false => ok(served.clone()),
+        let fake = Fake::new(|request: &Request| {
+            if request.url.ends_with("/index.yaml") {
+                ok(index.clone())
+            } else {
+                ok(served.clone())
+            }
         });
         let registry = Client::new(&fake, &settings, Tls::default(), false, None);
         let downloader = Downloader {

@@ -138,8 +138,11 @@ async fn an_api_group_that_is_down() {
     // Helm says of the group with --debug alone.
     let is_warned = |line: &&str| line.starts_with("WARNING: The Kubernetes server has");
     assert!(told[1].lines().any(|line| is_warned(&line)), "{}", told[1]);
-    let without: Vec<&str> = told[1].lines().filter(|line| !is_warned(line)).collect();
-    assert_eq!(told[0].lines().collect::<Vec<_>>(), without);
+    let rest = |text: &str| {
+        let lines = text.lines().filter(|line| !line.is_empty() && !is_warned(line));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rest(&told[0]), rest(&told[1]));
 
     // The group goes down after it was found, and before.
     let proxy = plane.fault_proxy().await.unwrap();
