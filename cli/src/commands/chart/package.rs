@@ -8,7 +8,7 @@ use helm_rs::chart::load_directory;
 use helm_rs::{error_chain, gopath, gotext};
 
 use super::dependency::{Options, update};
-use super::options::{LimitFlags, ValueFlags, load_error, print_warnings};
+use super::options::{LimitFlags, load_error, print_warnings};
 use super::source::{FileFlags, ServerFlags, keyring, modified, seconds};
 use crate::commands::Context;
 use crate::error::CommandError;
@@ -55,8 +55,6 @@ pub(crate) struct Arguments {
     /// File whose first line is the key's passphrase; `-` is standard input
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<String>,
-    #[command(flatten)]
-    values: ValueFlags,
     #[command(flatten)]
     server: ServerFlags,
     #[command(flatten)]
