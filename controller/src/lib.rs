@@ -9,15 +9,15 @@
 //!
 //! [`facts`] and [`decide`] are functions on plain data: no client, no clock. The rest is thin:
 //! [`job`] says how a Job looks, `watch` keeps the facts current, `reconcile` sends what was decided,
-//! `leader` makes sure that one of several controllers acts, `serve` answers probes and scrapes, and
+//! `leader` and `fence` make sure that one of several controllers acts, `serve` answers probes and scrapes, and
 //! [`run`] ties them together.
 //!
 //! # Never two Jobs at once
 //!
 //! The Job has one name in one namespace, so that the API server allows one. A new one takes the
 //! place of an old one only when that has ended, by a delete that names the old one's UID. A
-//! controller that lost its Lease can therefore do no harm that the next one does not see, and the
-//! takeover has a lock of its own besides ([`takeover::run::lock`]).
+//! controller that lost its Lease changes nothing more (`fence`), and what it had sent by then does
+//! no harm that the next one does not see. The takeover has a lock of its own besides ([`takeover::run::lock`]).
 //!
 //! # Where it keeps what it knows
 //!
@@ -26,6 +26,7 @@
 
 pub mod decide;
 pub mod facts;
+mod fence;
 pub mod job;
 mod leader;
 mod metrics;

@@ -69,7 +69,10 @@ pub(crate) async fn reconcile(
     if let Some(action) = &decision.action {
         act(&cluster, &facts, action, &context).await?;
     }
-    write_status(&cluster, &decision.status, &context).await?;
+    if !write_status(&cluster, &decision.status, &context).await? {
+        // The object changed meanwhile: what is decided about that one comes of its own event.
+        return Ok(Next::requeue(decision.again));
+    }
     if let Some(told) = &decision.event {
         tell(&cluster, told, &context).await;
     }
@@ -159,27 +162,32 @@ fn made<T: serde::de::DeserializeOwned>(what: &'static str, object: Value) -> Re
     serde_json::from_value(object).map_err(|source| Error::Object { what, source })
 }
 
-/// Writes the status where it changed.
+/// Writes the status where it changed; false when the object is not the one any more that it was
+/// decided for.
 async fn write_status(
     cluster: &TalosCluster,
     status: &TalosClusterStatus,
     context: &Context,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     if cluster.status.as_ref() == Some(status) {
-        return Ok(());
+        return Ok(true);
     }
     let clusters: Api<TalosCluster> = Api::all(context.client.clone());
     let body = json!({
         "apiVersion": TalosCluster::api_version(&()),
         "kind": TalosCluster::kind(&()),
-        // A look at an object that is gone, or another one of its name, writes nothing.
-        "metadata": { "name": cluster.name_any(), "uid": cluster.uid() },
+        "metadata": {
+            "name": cluster.name_any(),
+            "uid": cluster.uid(),
+            // A write that was long on its way does not undo what another controller wrote.
+            "resourceVersion": cluster.resource_version(),
+        },
         "status": status,
     });
     let parameters = PatchParams::apply(NAME).force();
     match clusters.patch_status(&cluster.name_any(), &parameters, &Patch::Apply(&body)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(()),
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(false),
         Err(error) => Err(request("write the status")(error)),
     }
 }

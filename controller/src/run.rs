@@ -14,6 +14,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;
+use crate::fence::fenced;
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
 use crate::reconcile::{Context, after_error, reconcile};
@@ -79,6 +80,7 @@ pub async fn run(
     told.metrics.leads();
     tracing::info!("this controller leads");
     let ending = CancellationToken::new();
+    let client = fenced(client, candidate.held());
     let working = tokio::spawn(work(client, options, Arc::clone(&told), ending.clone()));
     let is_lost = tokio::select! {
         () = candidate.hold() => true,
