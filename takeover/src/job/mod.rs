@@ -12,14 +12,16 @@
 mod hand_over;
 mod pod;
 mod roles;
+mod summary;
 
 use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use helm_rs::cluster::Subject;
 use serde_json::{Value, json};
 
 pub use hand_over::{RecordsRole, records_roles, remove_records_roles};
-pub use pod::{ApiServer, JobOptions, TALOS_API_SERVER, VALUES_SECRET, api_server};
+pub use pod::{ApiServer, ChangeOptions, JobOptions, TALOS_API_SERVER, VALUES_SECRET, api_server};
 pub use roles::{Place, place};
+pub use summary::Summary;
 
 use crate::plan::Needs;
 

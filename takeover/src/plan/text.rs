@@ -207,7 +207,8 @@ impl Page {
         let loud = !(view.objects.is_empty()
             && view.creations.is_empty()
             && view.residue.is_empty()
-            && view.left_objects.is_empty());
+            && view.left_objects.is_empty()
+            && view.deletions.is_empty());
         self.heading("Differences");
         for object in &view.objects {
             self.object(object);
@@ -238,6 +239,10 @@ impl Page {
                 let _ = writeln!(self.out, "    = {} stays: {}{by}", leaf.path, leaf.value);
             }
             self.folded("    ", object.leaves.len() - limit, "live-only leaves stay");
+        }
+        for deleted in &view.deletions {
+            let text = format!("{deleted} is deleted: the chart does not render it any more");
+            self.paragraph("  - ", &text, Some(Style::Old));
         }
         for left in &view.left_objects {
             self.paragraph("  = ", &format!("{left} stays: the chart does not render it"), None);

@@ -229,6 +229,12 @@ fn differences(out: &mut String, view: &View) {
 }
 
 fn residue(out: &mut String, view: &View) {
+    if !view.deletions.is_empty() {
+        out.push_str("\n## Deleted\n\nThe release had it, and the chart does not render it.\n\n");
+    }
+    for deleted in &view.deletions {
+        let _ = writeln!(out, "- {}", code(deleted));
+    }
     if view.residue.is_empty() && view.left_objects.is_empty() {
         return;
     }

@@ -258,6 +258,7 @@ fn not_begun(plan: &Plan) -> &'static str {
         Outcome::Nothing => "there is nothing to take over",
         Outcome::Install => "there is no CNI, and Cilium can be installed",
         Outcome::Refused => "a takeover is refused now",
+        Outcome::Change => "Cilium is ichor's",
         Outcome::TakeOver | Outcome::Upgrade | Outcome::Resume => {
             "Cilium is not ichor's, and can be taken over"
         }

@@ -54,6 +54,7 @@ pub(crate) struct View {
     pub(crate) creations: Vec<CreationView>,
     pub(crate) residue: Vec<ResidueView>,
     pub(crate) left_objects: Vec<String>,
+    pub(crate) deletions: Vec<String>,
     pub(crate) hooks: Vec<String>,
     pub(crate) ownership: Vec<Group>,
     pub(crate) ownership_count: usize,
@@ -244,6 +245,7 @@ impl View {
                 .collect(),
             residue: residue(plan, room),
             left_objects: plan.left_objects.iter().map(|o| safe(&o.to_string())).collect(),
+            deletions: plan.deletions.iter().map(|o| safe(&o.about.to_string())).collect(),
             hooks: of(plan, Action::Hook).map(|object| safe(&object.about.to_string())).collect(),
             ownership: groups(plan, |object| {
                 object.ownership.iter().map(|leaf| ownership(leaf, room)).collect()
@@ -339,6 +341,7 @@ fn what_comes(plan: &Plan) -> (String, &'static str) {
         Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
         Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
         Outcome::Install => (format!("Cilium{chart} is installed"), mood),
+        Outcome::Change => (format!("Ichor's release of Cilium{from} is changed"), mood),
     }
 }
 
