@@ -187,7 +187,9 @@ pub struct TalosClusterStatus {
     /// The network plugin as it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<CniStatus>,
-    /// `CNIHandover` and `CNIHealthy`; neither for an unmanaged CNI.
+    /// `CNIHandover`, `CNIHealthy`, and after the hand-over `ValuesApplied` and
+    /// `CiliumUpgradeAvailable`: none of them for an unmanaged CNI. `NetworkPoliciesApplied` where
+    /// network policies are switched on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -203,6 +205,12 @@ pub struct CniStatus {
     /// Its version, by its image's tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_version: Option<String>,
+    /// The version of the chart of ichor's release, as the last Job told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart_version: Option<String>,
+    /// A digest of what of the spec ichor's release has; `none` while a change of it is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_spec: Option<String>,
     /// The inline manifest of Talos' machine configuration that Cilium came from, once it is ichor's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_over_inline_manifest: Option<String>,

@@ -54,6 +54,8 @@ pub mod reason {
     pub const POLICIES_IN_PLACE: &str = "PoliciesInPlace";
     /// NetworkPoliciesApplied is False: another CNI than Cilium runs, or none.
     pub const CNI_NOT_CILIUM: &str = "CNINotCilium";
+    /// NetworkPoliciesApplied is False: the API server took no write of them.
+    pub const NOT_WRITTEN: &str = "NotWritten";
     /// NetworkPoliciesApplied is False: the API server does not serve CiliumNetworkPolicy.
     pub const NO_POLICY_KIND: &str = "NoPolicyKind";
 }

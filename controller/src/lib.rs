@@ -7,7 +7,7 @@
 //!                                     reconcile: Job created or replaced, status, Event
 //! ```
 //!
-//! [`facts`] and [`decide`] are functions on plain data: no client, no clock. The rest is thin:
+//! [`facts`], [`decide`] and [`change`] are functions on plain data: no client, no clock. The rest is thin:
 //! [`job`] says how a Job looks, `watch` keeps the facts current, `reconcile` sends what was decided,
 //! `leader` and `fence` make sure that one of several controllers acts, `serve` answers probes and scrapes, and
 //! [`run`] ties them together.
@@ -24,18 +24,22 @@
 //! In the cluster: how often it was tried, and what the last attempt was made of, are annotations of
 //! the Job, which therefore has no time to live. Deleting the Job by hand starts over.
 
+pub mod change;
 pub mod decide;
 pub mod facts;
 mod fence;
 pub mod job;
 mod leader;
 mod metrics;
+pub mod policies;
 mod reconcile;
 mod run;
 mod serve;
+mod trace;
 mod watch;
 
 pub use run::{Options, RunError, run};
+pub use trace::Traces;
 
 /// The controller's field manager, the name of its Lease, and what its Events are reported by.
 pub const NAME: &str = "ichor-controller";

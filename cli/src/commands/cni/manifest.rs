@@ -87,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         timeout: arguments.consent.timeout_text().to_owned(),
         api_server: job::api_server(&prepared),
         values,
+        change: None,
     };
     let mut objects = job::objects(&prepared.needs, &options);
     if arguments.rights {
