@@ -145,7 +145,7 @@ impl Facts {
         let agents = daemon_set.map(agents);
         let config = objects.config.as_ref();
         Ok(Self {
-            cni: detected.kind().into(),
+            cni: detected.kind(),
             version,
             agents,
             live: daemon_set.zip(config).and_then(|(set, config)| Live::read(set, config).ok()),

@@ -404,7 +404,11 @@ impl Page {
         let text = format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len());
         self.paragraph("  ", &text, None);
         for missing in &rights.missing {
-            self.paragraph("  missing: ", missing, Some(Style::Bad));
+            if rights.granted {
+                self.paragraph("  granted before it begins: ", missing, None);
+            } else {
+                self.paragraph("  missing: ", missing, Some(Style::Bad));
+            }
         }
     }
 

@@ -128,7 +128,8 @@ fn gated(out: &mut String, view: &View) {
         rights.missing.len()
     );
     for missing in &rights.missing {
-        let _ = writeln!(out, "- missing: {}", code(missing));
+        let word = if rights.granted { "granted before it begins" } else { "missing" };
+        let _ = writeln!(out, "- {word}: {}", code(missing));
     }
     if let Some(talos) = &view.talos {
         let _ = writeln!(out, "\n## Talos inventory\n\n{}\n", plain(&talos.summary));

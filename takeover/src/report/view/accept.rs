@@ -9,14 +9,19 @@ pub(super) fn command(plan: &Plan) -> String {
     if plan.is_refused() || plan.consent.is_empty() || plan.digest.is_empty() {
         return String::new();
     }
-    let is_for_job = plan.rights.identity == job::subject().user;
+    // Where missing rights are granted, the controller makes the Job.
+    let is_for_job = plan.rights.identity == job::subject().user && !plan.rights.granted;
     if plan.release.is_some() {
         // The command line is the user's own, with what consents added.
         return format!("--accept-plan={} --yes", safe(&plan.digest));
     }
     let mut command =
-        if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
-            .to_owned();
+        match (is_for_job, plan.rights.granted) {
+            (true, _) => "ichor cni manifest --image IMAGE",
+            (_, true) => "ichor adopt",
+            _ => "ichor adopt --cilium-only",
+        }
+        .to_owned();
     if let Some(about) = &plan.rehearsal {
         command.push_str(&format!(" --snapshot {}", word(&about.snapshot)));
         if !about.chart.is_empty() {

@@ -196,6 +196,7 @@ pub(crate) struct RightsView {
     pub(crate) identity: String,
     pub(crate) checked: usize,
     pub(crate) missing: Vec<String>,
+    pub(crate) granted: bool,
 }
 
 fn safe(text: &str) -> String {
@@ -282,6 +283,7 @@ impl View {
                 identity: safe(&plan.rights.identity),
                 checked: plan.rights.checked,
                 missing: plan.rights.missing.iter().map(|m| safe(&m.to_string())).collect(),
+                granted: plan.rights.granted,
             },
             talos: plan.talos_inventory.as_ref().map(talos),
             stays: stays(plan),
