@@ -8,6 +8,8 @@ mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod report;
 pub(crate) mod restore;
+#[cfg(feature = "controller")]
+pub(crate) mod rights;
 #[cfg(feature = "network")]
 mod run;
 pub(crate) mod shared;

@@ -110,6 +110,12 @@ fn execute(
     }
     plan.kube_prism = kube_prism(context.environment);
     let work = plan.work(context)?;
+    #[cfg(feature = "controller")]
+    {
+        let host = plan.host(&work, context)?;
+        let instead = "`ichor adopt` has the controller do it";
+        crate::commands::managed::check_nobody_acts(host, instead, context)?;
+    }
     let (result, heard) = plan.carry_out(&work, &consent, digest, context)?;
     *summary = match &result {
         Ok(done) => done.summary.clone(),

@@ -46,7 +46,7 @@ pub(crate) struct PlanFlags {
     save_recovered_values: Option<String>,
     /// Leave a CNI that is not Cilium alone
     #[arg(long)]
-    cni_unmanaged: bool,
+    pub(crate) cni_unmanaged: bool,
     /// Whose rights are checked.
     #[arg(skip)]
     pub(crate) who_writes: WhoWrites,
@@ -56,6 +56,9 @@ pub(crate) struct PlanFlags {
     /// What is changed of ichor's own release; none to take over.
     #[arg(skip)]
     pub(crate) change: Option<Change>,
+    /// Whether a cluster is looked at whoever looks after its CNI.
+    #[arg(skip)]
+    pub(crate) whoever: bool,
     #[command(flatten)]
     pub(crate) place: PlaceFlags,
 }
@@ -198,6 +201,14 @@ impl Work {
         self.values.as_ref()
     }
 
+    /// Leaves the keys that ichor decides out of the operator's values: where a TalosCluster has
+    /// them, they may not be there. Returns their names.
+    #[cfg(feature = "controller")]
+    pub(crate) fn without_owned(&mut self) -> Vec<String> {
+        let stripped = self.values.as_mut().map(cilium::owned::strip).unwrap_or_default();
+        stripped.into_iter().map(|one| one.key).collect()
+    }
+
     /// What another process would begin with: the same inputs on the same cluster, another name in
     /// the lock, and nothing learned.
     pub(super) fn begin_anew(&mut self, environment: &Environment) -> Result<(), CommandError> {
@@ -280,7 +291,8 @@ impl PlanFlags {
         if let Some(host) = work.host.get() {
             return Ok(host);
         }
-        let host = self.place.open(context)?;
+        let host =
+            if self.whoever { self.place.open_any(context)? } else { self.place.open(context)? };
         Ok(work.host.get_or_init(|| host))
     }
 

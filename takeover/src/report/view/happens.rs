@@ -1,5 +1,7 @@
 //! What a plan does, in a few lines.
 
+use cilium::detect::Kind;
+
 use super::{count, safe};
 use crate::plan::{Outcome, Plan};
 
@@ -29,6 +31,9 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         ),
         Outcome::Nothing if plan.is_change() => {
             "nothing: the release has these values and this chart".to_owned()
+        }
+        Outcome::Nothing if plan.found.cni != Kind::Cilium.name() => {
+            "nothing: the CNI is somebody else's, and is left alone".to_owned()
         }
         Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
         Outcome::Upgrade => {
