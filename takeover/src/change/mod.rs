@@ -122,6 +122,15 @@ struct Release {
     asked: Option<Asked>,
 }
 
+/// The values that the last change asked for; null where there was none.
+///
+/// # Errors
+/// [`StoredError`]
+pub async fn asked(cluster: &dyn Cluster) -> Result<Value, StoredError> {
+    let stored = StoredPlan::read(cluster, &CHANGE).await?;
+    Ok(stored.and_then(|stored| stored.asked).map(|asked| asked.now).unwrap_or_default())
+}
+
 /// Makes a plan. Nothing is written.
 ///
 /// # Errors

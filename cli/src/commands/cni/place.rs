@@ -141,11 +141,11 @@ impl PlaceFlags {
 /// Takes away what a command does not rehearse.
 pub(super) fn no_rehearsal(command: clap::Command) -> clap::Command {
     let not_there: &[&str] = match command.get_name() {
-        "run" => &["snapshot", "chart"],
-        "manifest" | "restore" => &["chart"],
-        _ => return command,
+        "run" | "set" | "upgrade" => &["snapshot", "chart"],
+        "manifest" | "restore" | "get" => &["chart"],
+        _ => &[],
     };
-    command.mut_args(|flag| match flag.get_id().as_str() {
+    command.mut_subcommands(no_rehearsal).mut_args(|flag| match flag.get_id().as_str() {
         id if not_there.contains(&id) => flag.hide(true).value_parser(not_rehearsed),
         _ => flag,
     })

@@ -201,6 +201,18 @@ impl Work {
         self.values.as_ref()
     }
 
+    /// The version of the chart.
+    #[cfg(feature = "controller")]
+    pub(crate) fn version(&self) -> &str {
+        &self.pinned.chart.metadata.version
+    }
+
+    /// The values that a change asks for.
+    #[cfg(feature = "controller")]
+    pub(crate) fn ask_for(&mut self, values: Map) {
+        self.values = Some(values);
+    }
+
     /// Leaves the keys that ichor decides out of the operator's values: where a TalosCluster has
     /// them, they may not be there. Returns their names.
     #[cfg(feature = "controller")]
@@ -236,7 +248,7 @@ impl Work {
 /// The flags of the cluster as commands on its Cilium have them: the kubeconfig matters, and there
 /// is no release's namespace to choose.
 pub(crate) fn of_cluster(command: clap::Command) -> clap::Command {
-    command.mut_args(|flag| match flag.get_id().as_str() {
+    command.mut_subcommands(of_cluster).mut_args(|flag| match flag.get_id().as_str() {
         "kubeconfig" => flag
             .help("Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]")
             .hide_short_help(false),

@@ -2,6 +2,7 @@
 
 use api::{CniPreset, Condition, ConditionStatus, TalosCluster, annotation, reason, type_};
 use serde::Serialize;
+use takeover::job::Summary;
 
 use super::{Controller, is_handed_over};
 
@@ -33,9 +34,7 @@ pub(crate) fn next(
         None if controller.acts() => due("wait: the controller looks at it within a second"),
         None => {}
         Some(handover) if handover.status != ConditionStatus::True => {
-            if let Some(text) = hand_over(handover, waiting_pods) {
-                due(text);
-            }
+            due(&hand_over(handover, waiting_pods));
         }
         Some(_) => {}
     }
@@ -77,12 +76,21 @@ const REFUSED: &str = "do what the message says; a new attempt is made by itself
                        TalosCluster or what runs changes, and at once with: kubectl annotate \
                        taloscluster cluster retry=1 --overwrite (another value each time)";
 
-fn hand_over(condition: &Condition, waiting_pods: &[String]) -> Option<&'static str> {
-    Some(match condition.reason.as_str() {
+/// A command that shows a plan and asks for the consent to it, or consents to the one that the Job
+/// found without being asked.
+fn consent(command: &str, condition: &Condition) -> String {
+    let mut text = format!("{command} (shows the plan, and asks for the consent to it");
+    if let Some(summary) = Summary::find(&condition.message) {
+        let digest = summary.digest;
+        text.push_str(&format!("; --accept-cilium-diff={digest} --yes consents to what the Job found"));
+    }
+    text + ")"
+}
+
+fn hand_over(condition: &Condition, waiting_pods: &[String]) -> String {
+    match condition.reason.as_str() {
+        reason::CONSENT_REQUIRED => return consent("ichor adopt", condition),
         reason::NOT_ADOPTED => "ichor adopt (shows the plan, asks, and writes down what was agreed to)",
-        reason::CONSENT_REQUIRED => {
-            "ichor adopt (shows the plan, and asks for the consent to it; --plan only shows it)"
-        }
         reason::REFUSED => REFUSED,
         reason::IN_PROGRESS if !waiting_pods.is_empty() => POD,
         reason::IN_PROGRESS => {
@@ -94,7 +102,8 @@ fn hand_over(condition: &Condition, waiting_pods: &[String]) -> Option<&'static 
         }
         reason::JOB_FAILED => LOG,
         _ => "do what the message says",
-    })
+    }
+    .to_owned()
 }
 
 /// What comes after the hand-over.
@@ -111,27 +120,27 @@ fn later(cluster: &TalosCluster, waiting_pods: &[String], steps: &mut Vec<Step>)
             true,
         );
     }
-    let under_way = |condition: &Condition, consent: &'static str| {
-        Some(match condition.reason.as_str() {
-            reason::CONSENT_REQUIRED => consent,
+    let under_way = |condition: &Condition, command: &str| {
+        if condition.reason == reason::CONSENT_REQUIRED {
+            return Some(consent(command, condition));
+        }
+        let text = match condition.reason.as_str() {
             reason::REFUSED => REFUSED,
             reason::IN_PROGRESS if !waiting_pods.is_empty() => POD,
             reason::IN_PROGRESS => "wait: the Job is at work",
             reason::JOB_FAILED => LOG,
             _ => return None,
-        })
+        };
+        Some(text.to_owned())
     };
     if let Some(values) = with(type_::VALUES_APPLIED, ConditionStatus::False) {
-        let consent = "ichor cni values set (shows what the spec's values change, and asks for the \
-                       consent to it)";
-        push(under_way(values, consent).unwrap_or("do what the message says"), true);
+        let step = under_way(values, "ichor cni values set");
+        push(step.as_deref().unwrap_or("do what the message says"), true);
     }
     if let Some(upgrade) = with(type_::CILIUM_UPGRADE_AVAILABLE, ConditionStatus::True) {
         let is_asked_for = cluster.annotation(annotation::UPGRADE_TO).is_some();
-        let consent = "ichor cni upgrade (shows what the upgrade changes, and asks for the consent \
-                       to it)";
-        match under_way(upgrade, consent) {
-            Some(text) if is_asked_for => push(text, true),
+        match under_way(upgrade, "ichor cni upgrade") {
+            Some(text) if is_asked_for => push(&text, true),
             _ => push(
                 "whenever you like: ichor cni upgrade (shows the plan first; nothing is upgraded by \
                  itself)",

@@ -2,7 +2,7 @@
 
 use super::safe;
 use crate::job;
-use crate::plan::Plan;
+use crate::plan::{Consent, Plan};
 
 /// What is to be typed to accept the plan as it is. Where the Job will write, that is applying it.
 pub(super) fn command(plan: &Plan) -> String {
@@ -14,6 +14,17 @@ pub(super) fn command(plan: &Plan) -> String {
     if plan.release.is_some() {
         // The command line is the user's own, with what consents added.
         return format!("--accept-plan={} --yes", safe(&plan.digest));
+    }
+    if plan.is_change() {
+        return if is_for_job {
+            format!(
+                "kubectl annotate taloscluster cluster ichor.maesh.dev/accepted-plan={} --overwrite",
+                safe(&plan.digest)
+            )
+        } else {
+            // The rest is what the user typed.
+            flags(plan) + " --yes"
+        };
     }
     let mut command =
         match (is_for_job, plan.rights.granted) {
@@ -31,15 +42,18 @@ pub(super) fn command(plan: &Plan) -> String {
     if plan.values.source.starts_with("the operator's file") {
         command.push_str(" --cilium-values FILE");
     }
-    for consent in &plan.consent {
-        command.push(' ');
-        command.push_str(&safe(&consent.flag));
-        if consent.flag == "--accept-cilium-diff" {
-            command.push('=');
-            command.push_str(&safe(&plan.digest));
-        }
-    }
+    command.push(' ');
+    command.push_str(&flags(plan));
     command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
+}
+
+/// The consents that the plan asks for, as flags.
+fn flags(plan: &Plan) -> String {
+    let flag = |consent: &Consent| match consent.flag.as_str() {
+        "--accept-cilium-diff" => format!("--accept-cilium-diff={}", safe(&plan.digest)),
+        flag => safe(flag),
+    };
+    plan.consent.iter().map(flag).collect::<Vec<_>>().join(" ")
 }
 
 /// A text as one word of a shell's command.

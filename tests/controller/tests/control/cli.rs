@@ -44,7 +44,7 @@ fn run(site: &Site, arguments: &[&str]) -> Told {
 }
 
 const CONTROLLER: [&str; 4] =
-    ["--set", "image.repository=example.org/ichor", "--set", "image.tag=1,replicas=1"];
+    ["--set", "image.repository=example.org/ichor", "--set", "replicas=1"];
 
 fn exists(site: &Site) -> bool {
     !site.kubectl(&["get", "talosclusters", "-o", "name", "--ignore-not-found"]).is_empty()
