@@ -30,8 +30,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Cilium, Self::Flannel, Self::Calico, Self::Other, Self::None];
+    pub const ALL: [Self; 5] = [Self::Cilium, Self::Flannel, Self::Calico, Self::Other, Self::None];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {

@@ -18,8 +18,7 @@ use super::cni::shared::of_cluster;
 use super::cni::trouble::reading_error;
 use super::managed::next::{Step, next};
 use super::managed::{
-    ClustersError, Controller, condition_line, look_at_controller, talos_clusters,
-    waiting_job_pods,
+    ClustersError, Controller, condition_line, look_at_controller, talos_clusters, waiting_job_pods,
 };
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -90,8 +89,11 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
     let clusters = found.clusters.as_deref().unwrap_or_default();
     let steps: Vec<Vec<Step>> =
         clusters.iter().map(|cluster| next(cluster, &found.controller, &found.pods)).collect();
-    let screens: Vec<String> =
-        clusters.iter().zip(&steps).map(|(cluster, steps)| screen(cluster, steps, &found)).collect();
+    let screens: Vec<String> = clusters
+        .iter()
+        .zip(&steps)
+        .map(|(cluster, steps)| screen(cluster, steps, &found))
+        .collect();
     let text = if screens.is_empty() { nobody(&found) } else { screens.join("\n") };
     let is_well = !screens.is_empty() && !steps.iter().flatten().any(|step| step.is_due);
     let data = data(&found, steps)?;
@@ -139,7 +141,8 @@ fn data(found: &Found, steps: Vec<Vec<Step>>) -> Result<goyaml::Value, CommandEr
     if let Ok(cni) = &found.cni {
         data["detected"] = json!(cni.kind());
     }
-    let unread: Vec<&String> = found.own.as_ref().err().into_iter().chain(found.cni.as_ref().err()).collect();
+    let unread: Vec<&String> =
+        found.own.as_ref().err().into_iter().chain(found.cni.as_ref().err()).collect();
     if !unread.is_empty() {
         data["unread"] = json!(unread);
     }
@@ -150,9 +153,11 @@ fn data(found: &Found, steps: Vec<Vec<Step>>) -> Result<goyaml::Value, CommandEr
 /// Where there is no TalosCluster.
 fn nobody(found: &Found) -> String {
     let mut lines = vec![match &found.clusters {
-        None => "There is no TalosCluster, and its definition is not installed: nothing hands this \
+        None => {
+            "There is no TalosCluster, and its definition is not installed: nothing hands this \
                  cluster's CNI over."
-            .to_owned(),
+                .to_owned()
+        }
         Some(_) => "There is no TalosCluster: nothing hands this cluster's CNI over.".to_owned(),
     }];
     lines.push(match &found.cni {

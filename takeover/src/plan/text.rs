@@ -401,11 +401,18 @@ impl Page {
         let rights = &view.rights;
         // Where nothing is to be written, nobody was asked.
         let who = if rights.identity.is_empty() { "none asked" } else { &rights.identity };
-        let text = format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len());
+        let text = if rights.granted {
+            format!(
+                "{who}: {} checked; what is missing is granted before it begins",
+                rights.checked
+            )
+        } else {
+            format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len())
+        };
         self.paragraph("  ", &text, None);
         for missing in &rights.missing {
             if rights.granted {
-                self.paragraph("  granted before it begins: ", missing, None);
+                self.paragraph("  granted: ", missing, None);
             } else {
                 self.paragraph("  missing: ", missing, Some(Style::Bad));
             }

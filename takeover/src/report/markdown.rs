@@ -122,10 +122,14 @@ fn gated(out: &mut String, view: &View) {
     let rights = &view.rights;
     let _ = writeln!(
         out,
-        "\n## Rights\n\n{} writes; {} right(s) checked, {} missing.\n",
+        "\n## Rights\n\n{} writes; {} right(s) checked, {}.\n",
         code(&rights.identity),
         rights.checked,
-        rights.missing.len()
+        if rights.granted {
+            "and what is missing is granted before it begins".to_owned()
+        } else {
+            format!("{} missing", rights.missing.len())
+        }
     );
     for missing in &rights.missing {
         let word = if rights.granted { "granted before it begins" } else { "missing" };

@@ -24,9 +24,7 @@ use crate::commands::cni::rights;
 use crate::commands::cni::shared::{Work, no};
 use crate::commands::managed::wait::{Goal, until, until_detected};
 use crate::commands::managed::write::{Wish, adopt, write_error};
-use crate::commands::managed::{
-    Managed, check_nobody_acts, is_handed_over, look, until_available,
-};
+use crate::commands::managed::{Managed, check_nobody_acts, is_handed_over, look, until_available};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
@@ -191,11 +189,7 @@ fn no_controller(managed: &Managed) -> CommandError {
 }
 
 /// A result, or a line beside it where standard output is the plan as data.
-fn tell(
-    arguments: &Arguments,
-    context: &mut Context<'_>,
-    text: &str,
-) -> Result<(), CommandError> {
+fn tell(arguments: &Arguments, context: &mut Context<'_>, text: &str) -> Result<(), CommandError> {
     if arguments.output == Output::Table {
         return context.ui.result(text);
     }

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use api::{
-    ConditionStatus, KubeProxy, MANAGED_NAME, TalosCluster, annotation, reason, type_,
-};
+use api::{ConditionStatus, KubeProxy, MANAGED_NAME, TalosCluster, annotation, reason, type_};
 use cilium::kube_proxy::Replacement;
 use clap::Args;
 use goyaml::{Limits, Map};
@@ -77,7 +75,9 @@ pub(super) fn change(
     let limit = flags::duration("wait-timeout", &arguments.wait_timeout)?;
     arguments.consent.timeout()?;
     if arguments.place.is_rehearsal() {
-        return Err(CommandError::new("a change is not rehearsed on a snapshot: leave --snapshot out"));
+        return Err(CommandError::new(
+            "a change is not rehearsed on a snapshot: leave --snapshot out",
+        ));
     }
     let ChangeArguments { plan: only_plan, yes, output, place, consent, report, .. } = arguments;
     let mut flags = PlanFlags::of(place);
@@ -133,11 +133,7 @@ fn tell(output: Output, text: &str, context: &mut Context<'_>) -> Result<(), Com
 }
 
 /// What is asked for now: by the TalosCluster where there is one, else by the last change.
-fn asked(
-    flags: &PlanFlags,
-    work: &Work,
-    context: &mut Context<'_>,
-) -> Result<Asked, CommandError> {
+fn asked(flags: &PlanFlags, work: &Work, context: &mut Context<'_>) -> Result<Asked, CommandError> {
     let host = flags.host(work, context)?;
     host.tell_progress();
     let Managed { cluster, .. } = look(host, context)?;
@@ -197,8 +193,8 @@ fn order(
     plan: &Plan,
 ) -> Result<write::Change, CommandError> {
     let text = goyaml::json::to_json(&goyaml::Value::Map(values.clone()));
-    let values: Value = serde_json::from_str(&text.map_err(CommandError::new)?)
-        .map_err(CommandError::new)?;
+    let values: Value =
+        serde_json::from_str(&text.map_err(CommandError::new)?).map_err(CommandError::new)?;
     let empty = Value::Object(serde_json::Map::new());
     let before = live.pointer("/spec/cni/cilium/values").unwrap_or(&empty);
     let mut order = write::Change {

@@ -61,7 +61,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     #[cfg(feature = "controller")]
     if !arguments.rights {
         let host = arguments.plan.host(&work, context)?;
-        let instead = "the controller makes the Job: `ichor adopt` (--rights prints the rights alone)";
+        let instead =
+            "the controller makes the Job: `ichor adopt` (--rights prints the rights alone)";
         crate::commands::managed::check_nobody_acts(host, instead, context)?;
     }
     let prepared = arguments.plan.plan(&work, context)?;

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use helm_rs::cluster::{
-    Cluster, ClusterError, Patch, PatchKind, Resource, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, Patch, PatchKind, Resource, Target, WriteOptions};
 use serde_json::Value;
 use takeover::job;
 use takeover::plan::{Prepared, WhoWrites};

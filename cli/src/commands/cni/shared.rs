@@ -457,9 +457,7 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<Prepared, CommandError> {
         let result = self.session(work, context, async |session| match self.change {
-            Some(change) => {
-                change::prepare(&self.change_request(change, work, session)).await
-            }
+            Some(change) => change::prepare(&self.change_request(change, work, session)).await,
             None => prepare(&self.request(work, session)).await,
         })?;
         let mut prepared = result.map_err(|error| {
@@ -510,16 +508,14 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        self.host(work, context)?.run(context, &work.engine, async |session| {
-            match self.change {
-                Some(change) => {
-                    let request = self.change_request(change, work, session);
-                    take_over(&run(request, work, consent, digest, session, timeout)).await
-                }
-                None => {
-                    let request = self.request(work, session);
-                    take_over(&run(request, work, consent, digest, session, timeout)).await
-                }
+        self.host(work, context)?.run(context, &work.engine, async |session| match self.change {
+            Some(change) => {
+                let request = self.change_request(change, work, session);
+                take_over(&run(request, work, consent, digest, session, timeout)).await
+            }
+            None => {
+                let request = self.request(work, session);
+                take_over(&run(request, work, consent, digest, session, timeout)).await
             }
         })
     }

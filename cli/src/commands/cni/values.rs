@@ -91,8 +91,7 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
 fn set(arguments: SetArguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let SetArguments { reset, values, change: arguments } = arguments;
     let given = values.merge(context.environment)?;
-    let decided: Vec<String> =
-        strip(&mut given.clone()).into_iter().map(|one| one.key).collect();
+    let decided: Vec<String> = strip(&mut given.clone()).into_iter().map(|one| one.key).collect();
     if !decided.is_empty() {
         return Err(no(
             format_args!("refused: ichor decides {}", decided.join(", ")),

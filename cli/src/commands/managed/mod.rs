@@ -16,9 +16,9 @@ use api::{CniPreset, Condition, ConditionStatus, MANAGED_NAME, TalosCluster, typ
 use helm_rs::cluster::{Cluster, ClusterError, ListQuery, Resource, list_all};
 use helm_rs::render::{Engine, EngineOptions};
 
+pub(crate) use running::{Controller, look as look_at_controller, until_available};
 #[cfg(test)]
 pub(crate) use running::{Leader, Rollout};
-pub(crate) use running::{Controller, look as look_at_controller, until_available};
 
 use super::Context;
 use super::cni::shared::no;
@@ -43,7 +43,9 @@ pub(crate) enum ClustersError {
     #[error("list the TalosClusters")]
     Cluster(#[from] ClusterError),
     /// One of them is none that this program knows.
-    #[error("TalosCluster {name} cannot be read: {source}; is this ichor older than its definition?")]
+    #[error(
+        "TalosCluster {name} cannot be read: {source}; is this ichor older than its definition?"
+    )]
     Object {
         /// Its name.
         name: String,

@@ -68,8 +68,8 @@ fn no_controller(controller: &Controller) -> Option<&'static str> {
     })
 }
 
-const POD: &str = "see why the Job's pod does not start: kubectl -n kube-system describe pod -l \
-                   job-name=ichor-cni";
+const POD: &str = "see why the Job's pod does not start: kubectl -n kube-system describe job,pod -l \
+                   app.kubernetes.io/name=ichor-cni";
 const LOG: &str = "nothing: the Job is made anew by itself; its log: kubectl -n kube-system logs \
                    job/ichor-cni";
 const REFUSED: &str = "do what the message says; a new attempt is made by itself when the \
@@ -82,7 +82,9 @@ fn consent(command: &str, condition: &Condition) -> String {
     let mut text = format!("{command} (shows the plan, and asks for the consent to it");
     if let Some(summary) = Summary::find(&condition.message) {
         let digest = summary.digest;
-        text.push_str(&format!("; --accept-cilium-diff={digest} --yes consents to what the Job found"));
+        text.push_str(&format!(
+            "; --accept-cilium-diff={digest} --yes consents to what the Job found"
+        ));
     }
     text + ")"
 }
@@ -90,8 +92,12 @@ fn consent(command: &str, condition: &Condition) -> String {
 fn hand_over(condition: &Condition, waiting_pods: &[String]) -> String {
     match condition.reason.as_str() {
         reason::CONSENT_REQUIRED => return consent("ichor adopt", condition),
-        reason::NOT_ADOPTED => "ichor adopt (shows the plan, asks, and writes down what was agreed to)",
-        reason::REFUSED => REFUSED,
+        reason::NOT_ADOPTED => {
+            "ichor adopt (shows the plan, asks, and writes down what was agreed to)"
+        }
+        reason::REFUSED => {
+            return format!("{REFUSED}; rights that the Job lacks are granted by: ichor adopt");
+        }
         reason::IN_PROGRESS if !waiting_pods.is_empty() => POD,
         reason::IN_PROGRESS => {
             "wait: kubectl wait --for=condition=CNIHandover taloscluster/cluster --timeout=15m"
@@ -108,8 +114,7 @@ fn hand_over(condition: &Condition, waiting_pods: &[String]) -> String {
 
 /// What comes after the hand-over.
 fn later(cluster: &TalosCluster, waiting_pods: &[String], steps: &mut Vec<Step>) {
-    let mut push =
-        |text: &str, is_due: bool| steps.push(Step { text: text.to_owned(), is_due });
+    let mut push = |text: &str, is_due: bool| steps.push(Step { text: text.to_owned(), is_due });
     let with = |type_: &str, status: ConditionStatus| {
         cluster.condition(type_).filter(|condition| condition.status == status)
     };
@@ -174,7 +179,8 @@ mod tests {
     fn acting() -> Controller {
         let (name, renewed) = ("one".to_owned(), String::new());
         let leader = Some(Leader { name, renewed, age: Some(1), is_dead: false });
-        let rollout = Rollout { wanted: 2, updated: 2, available: 2, is_current: true, waiting: vec![] };
+        let rollout =
+            Rollout { wanted: 2, updated: 2, available: 2, is_current: true, waiting: vec![] };
         Controller { deployment: Some(rollout), leader, unread: Vec::new() }
     }
 

@@ -142,7 +142,8 @@ impl Controller {
         }
         match &self.leader {
             Some(leader) if leader.is_dead => {
-                let age = leader.age.map_or_else(|| "at a time that it does not say".to_owned(), ago);
+                let age =
+                    leader.age.map_or_else(|| "at a time that it does not say".to_owned(), ago);
                 parts.push(format!("NOBODY ACTS: {} renewed the Lease {age}", leader.name));
             }
             Some(leader) => parts.push(format!(
@@ -190,7 +191,8 @@ pub(crate) async fn look(cluster: &dyn Cluster, clock: &dyn Clock) -> Controller
 /// The Deployment, with why its pods are not ready as far as that may be read.
 async fn deployment(cluster: &dyn Cluster) -> Result<Option<Rollout>, ClusterError> {
     let deployments = Resource::builtin("apps/v1", "Deployment", "deployments", true);
-    let object = match cluster.get(&Target::new(&deployments.into(), RECORD_NAMESPACE, NAME)).await {
+    let object = match cluster.get(&Target::new(&deployments.into(), RECORD_NAMESPACE, NAME)).await
+    {
         Ok(object) => object,
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
@@ -213,6 +215,9 @@ pub(super) async fn waiting_pods(
     let pods = Resource::builtin("v1", "Pod", "pods", true);
     let query = ListQuery { namespace: namespace.to_owned(), labels, ..ListQuery::default() };
     let Ok(page) = list_all(cluster, &pods, &query).await else { return Vec::new() };
+    if page.items.is_empty() {
+        return vec!["there is no pod yet".to_owned()];
+    }
     let waits = |pod: &&Value| {
         let phase = pod.pointer("/status/phase").and_then(Value::as_str);
         !matches!(phase, Some("Succeeded" | "Failed")) && !readiness::pod(pod).is_ready()
@@ -317,9 +322,7 @@ mod tests {
     #[test]
     fn a_lease_that_is_not_renewed_is_nobodys() {
         let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
-        let lease = |holder: &str, renewed: &str| {
-            json!({ "spec": { "holderIdentity": holder, "renewTime": renewed } })
-        };
+        let lease = |holder: &str, renewed: &str| json!({ "spec": { "holderIdentity": holder, "renewTime": renewed } });
         let alive = Leader::read(&lease("one", "2026-01-01T00:59:55.000000Z"), now).unwrap();
         assert!(!alive.is_dead && alive.age == Some(5));
         // The holder's clock is ahead.
@@ -328,10 +331,7 @@ mod tests {
         let dead = Leader::read(&lease("one", "2025-12-31T22:30:00.000000Z"), now).unwrap();
         assert!(dead.is_dead);
         let found = Controller { leader: Some(dead), ..Controller::default() };
-        assert_eq!(
-            found.tell(),
-            "not installed; NOBODY ACTS: one renewed the Lease 2 h ago"
-        );
+        assert_eq!(found.tell(), "not installed; NOBODY ACTS: one renewed the Lease 2 h ago");
         assert_eq!(Leader::read(&lease("", "2026-01-01T00:59:55.000000Z"), now), None);
         assert!(Leader::read(&lease("one", ""), now).unwrap().is_dead);
     }

@@ -10,6 +10,7 @@ use helm_rs::action::Session;
 use helm_rs::cluster::{Cluster, ErrorKind, Resource, Target};
 use serde_json::Value;
 
+use super::waiting_job_pods;
 use super::write::{WriteError, read};
 use crate::commands::cni::shared::no;
 use crate::commands::cni::trouble::server_error;
@@ -66,7 +67,9 @@ pub(crate) async fn until(
         let elapsed = clock.elapsed().saturating_sub(began);
         match look(cluster, goal, elapsed).await {
             Ok(Verdict::Done(message)) => return Ok(message),
-            Ok(Verdict::No { reason, message }) => return Err(answered_no(goal, &reason, &message)),
+            Ok(Verdict::No { reason, message }) => {
+                return Err(answered_no(goal, &reason, &message));
+            }
             Ok(Verdict::Going(state)) => {
                 failures = 0;
                 if state != told {
@@ -91,6 +94,10 @@ pub(crate) async fn until(
             .hint(goes_on));
         }
         if elapsed >= limit {
+            for pod in waiting_job_pods(cluster).await {
+                told.push_str("; ");
+                told.push_str(&pod);
+            }
             return Err(CommandError::new(format_args!(
                 "{} is not complete when time is up: {told}",
                 goal.what
@@ -114,8 +121,8 @@ pub(crate) async fn until_detected(
     loop {
         let object = read(&*session.cluster).await.map_err(|error| server_error(&error))?;
         let object = object.ok_or_else(|| look_error(&LookError::Gone))?;
-        let object: TalosCluster =
-            serde_json::from_value(object).map_err(|error| look_error(&LookError::Object(error)))?;
+        let object: TalosCluster = serde_json::from_value(object)
+            .map_err(|error| look_error(&LookError::Object(error)))?;
         if let Some(found) = object.status.and_then(|status| status.cni?.detected) {
             return Ok(found);
         }
@@ -162,11 +169,7 @@ fn look_error(error: &LookError) -> CommandError {
     }
 }
 
-async fn look(
-    cluster: &dyn Cluster,
-    goal: Goal,
-    elapsed: Duration,
-) -> Result<Verdict, LookError> {
+async fn look(cluster: &dyn Cluster, goal: Goal, elapsed: Duration) -> Result<Verdict, LookError> {
     let object = read(cluster).await?.ok_or(LookError::Gone)?;
     let object: TalosCluster = serde_json::from_value(object).map_err(LookError::Object)?;
     let is_no = object.condition(goal.type_).is_some_and(is_answer_no);
@@ -193,7 +196,8 @@ fn judge(goal: Goal, cluster: &TalosCluster, job: Option<&Value>, elapsed: Durat
     if (goal.is_done)(condition) && is_about {
         return Verdict::Done(condition.message.clone());
     }
-    let going = || Verdict::Going(format!("{}: {}: {}", goal.type_, condition.reason, condition.message));
+    let going =
+        || Verdict::Going(format!("{}: {}: {}", goal.type_, condition.reason, condition.message));
     if !is_answer_no(condition) {
         return going();
     }

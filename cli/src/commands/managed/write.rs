@@ -1,9 +1,7 @@
 //! The TalosCluster, written.
 
 use api::{MANAGED_NAME, TalosCluster, annotation};
-use helm_rs::cluster::{
-    Cluster, ClusterError, ErrorKind, Patch, PatchKind, Target, WriteOptions,
-};
+use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, Patch, PatchKind, Target, WriteOptions};
 use serde_json::{Map, Value, json};
 
 use super::talos_cluster_resource;
@@ -105,9 +103,10 @@ fn body(live: Option<&Value>, wish: &Wish) -> Value {
 /// Whether this program applied the object before.
 fn was_applied(live: &Value) -> bool {
     let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    managers.into_iter().flatten().any(|entry| {
-        entry["manager"] == MANAGER && entry["operation"] == "Apply"
-    })
+    managers
+        .into_iter()
+        .flatten()
+        .any(|entry| entry["manager"] == MANAGER && entry["operation"] == "Apply")
 }
 
 /// What is changed of a managed TalosCluster.

@@ -26,13 +26,12 @@ pub(super) fn command(plan: &Plan) -> String {
             flags(plan) + " --yes"
         };
     }
-    let mut command =
-        match (is_for_job, plan.rights.granted) {
-            (true, _) => "ichor cni manifest --image IMAGE",
-            (_, true) => "ichor adopt",
-            _ => "ichor adopt --cilium-only",
-        }
-        .to_owned();
+    let mut command = match (is_for_job, plan.rights.granted) {
+        (true, _) => "ichor cni manifest --image IMAGE",
+        (_, true) => "ichor adopt",
+        _ => "ichor adopt --cilium-only",
+    }
+    .to_owned();
     if let Some(about) = &plan.rehearsal {
         command.push_str(&format!(" --snapshot {}", word(&about.snapshot)));
         if !about.chart.is_empty() {

@@ -17,7 +17,11 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
     let (from, chart) = (safe(&plan.found.version), safe(&plan.chart.version));
     // What is refused would have been one of the two.
     let outcome = match plan.outcome {
-        Outcome::Refused if !plan.is_change() && !from.is_empty() && minor(&from) != minor(&chart) => Outcome::Upgrade,
+        Outcome::Refused
+            if !plan.is_change() && !from.is_empty() && minor(&from) != minor(&chart) =>
+        {
+            Outcome::Upgrade
+        }
         outcome => outcome,
     };
     lines.push(match outcome {

@@ -18,7 +18,7 @@ use self::talos::{TalosView, talos};
 use super::change::{self, Line, Room, Side};
 use super::visible;
 use crate::plan::{
-    Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan,
+    Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan, Rights,
 };
 
 /// A plan in words.
@@ -199,6 +199,21 @@ pub(crate) struct RightsView {
     pub(crate) granted: bool,
 }
 
+/// Each right that is missing; of those that are granted, how many in which Role.
+fn missing(rights: &Rights) -> Vec<String> {
+    if !rights.granted {
+        return rights.missing.iter().map(|m| safe(&m.to_string())).collect();
+    }
+    let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
+    for missing in &rights.missing {
+        *roles.entry(&missing.role).or_default() += 1;
+    }
+    roles
+        .into_iter()
+        .map(|(role, rights)| safe(&format!("{role}: {}", count(rights, "right", "rights"))))
+        .collect()
+}
+
 fn safe(text: &str) -> String {
     visible::line(text).into_owned()
 }
@@ -282,7 +297,7 @@ impl View {
             rights: RightsView {
                 identity: safe(&plan.rights.identity),
                 checked: plan.rights.checked,
-                missing: plan.rights.missing.iter().map(|m| safe(&m.to_string())).collect(),
+                missing: missing(&plan.rights),
                 granted: plan.rights.granted,
             },
             talos: plan.talos_inventory.as_ref().map(talos),

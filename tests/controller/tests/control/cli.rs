@@ -97,7 +97,10 @@ async fn adopt_waits_asks_and_hands_over() {
     site.kubectl(&[patch.as_slice(), &[by_hand]].concat());
     run(&site, &["adopt", "--plan"]).expect(
         2,
-        &["> granted before it begins: ", "> ichor adopt --accept-cilium-diff=sha256:"],
+        &[
+            "> granted: Role ichor-cni in namespace cilium-secrets: 4 rights",
+            "> ichor adopt --accept-cilium-diff=sha256:",
+        ],
     );
     let refused = run(&site, &["adopt", "--yes"]);
     refused.expect(2, &["consent is missing", "--accept-cilium-diff=sha256:"]);
@@ -177,15 +180,23 @@ async fn adopt_writes_what_runs_and_waits_on() {
     std::fs::write(&config, MACHINE_CONFIG).unwrap();
     let flag = format!("--machine-config={}", config.display());
     let late = run(&site, &["adopt", "--yes", "--wait-timeout=20s", &flag]);
-    late.expect(1, &["the hand-over is not complete when time is up: CNIHandover: "]);
+    let late_texts = ["the hand-over is not complete when time is up: ", "there is no pod yet"];
+    late.expect(1, &late_texts);
     let cluster = site.cluster();
     assert_eq!(
         cluster["spec"]["cni"],
-        json!({ "preset": "cilium", "kubeProxy": "enabled", "tunnel": "vxlan" })
+        json!({ "preset": "cilium", "kubeProxy": "enabled", "tunnel": "geneve" })
     );
     let annotations = &cluster["metadata"]["annotations"];
     assert_eq!(annotations["ichor.maesh.dev/cni-inline-manifest"], "net");
-    run(&site, &["cluster", "status"]).expect(2, &["> CNIHandover: False (InProgress)"]);
+    run(&site, &["cluster", "status"]).expect(
+        2,
+        &[
+            "> CNIHandover: False (InProgress)",
+            "> waiting: there is no pod yet\n",
+            "> next: see why the Job's pod does not start",
+        ],
+    );
     apply(&site.plane, &[quota("100")]);
     run(&site, &["adopt", "--yes"]).expect(0, &["> Handed over. done: Taken over: revision 1"]);
     let status = &site.cluster()["status"];
@@ -207,6 +218,87 @@ cluster:
         kind: DaemonSet
         metadata: {name: cilium, namespace: kube-system}
 ";
+
+/// After the hand-over: values, looked at, asked for, refused, consented to, and taken back; each by
+/// the Job.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_set_by_the_controller() {
+    let state = plane::cilium::state("1.20.0", "03").await;
+    let Some(site) = Site::bare(state, KubeProxy::Runs).await else { return };
+    site.install(&chart(), &CONTROLLER);
+    run(&site, &["cni", "values", "get"]).expect(2, &["there is no release of ichor's here"]);
+    run(&site, &["cni", "values", "set", "--set=debug.enabled=true"])
+        .expect(2, &["> Refused, nothing is written"]);
+    run(&site, &["adopt", "--yes"]).expect(0, &["> Handed over. done: "]);
+    let got = run(&site, &["cni", "values", "get"]);
+    got.expect(0, &["> # Release cilium, records in ichor-system: revision 1, deployed\n"]);
+    run(&site, &["cni", "values", "set", "--set=ipam.mode=cluster-pool,routingMode=native"])
+        .expect(2, &["refused: ichor decides ipam.mode, routingMode"]);
+
+    // Nothing that runs depends on it, and yet it is a change.
+    let set = ["cni", "values", "set", "--set=debug.enabled=true"];
+    let planned = run(&site, &[set.as_slice(), &["--plan"]].concat());
+    planned.expect(2, &["> data.debug", "> --accept-cilium-diff=sha256:"]);
+    assert_eq!(site.cluster()["spec"]["cni"].get("cilium"), None, "nothing was written");
+    let refused = run(&site, &[set.as_slice(), &["--yes"]].concat());
+    refused.expect(2, &["consent is missing", "--accept-cilium-diff=sha256:"]);
+    let accept = format!("--accept-cilium-diff={}", digest(&refused.err));
+    run(&site, &[set.as_slice(), &["--yes", &accept]].concat())
+        .expect(0, &["TalosCluster cluster is written", "ValuesApplied: InProgress: ", "> Done. "]);
+    assert_eq!(
+        site.cluster()["spec"]["cni"]["cilium"],
+        json!({ "values": { "debug": { "enabled": true } } })
+    );
+    let config = site.get(&["-n", "kube-system", "configmap", "cilium-config"]);
+    assert_eq!(config["data"]["debug"], "true");
+    let got = run(&site, &["cni", "values", "get", "--output=json"]);
+    let got: Value = serde_json::from_str(&got.out).unwrap();
+    assert_eq!(got["release"]["values"]["debug"]["enabled"], true);
+    assert_eq!(got["release"]["revision"], 2);
+    assert_eq!(got["asked"], json!({ "debug": { "enabled": true } }));
+    run(&site, &[set.as_slice(), &["--yes"]].concat()).expect(0, &["> nothing: "]);
+
+    // Somebody else asks for other values, and consents to nothing: the command consents.
+    site.kubectl(&[
+        "patch",
+        "taloscluster",
+        "cluster",
+        "--type=merge",
+        "-p",
+        r#"{"spec": {"cni": {"cilium": {"values": {"debug": {"enabled": null}}}}}}"#,
+    ]);
+    site.until_condition("ValuesApplied", "ConsentRequired", 60).await;
+    run(&site, &["cluster", "status"]).expect(
+        2,
+        &["> ValuesApplied: False (ConsentRequired)", "> next: ichor cni values set (", "sha256:"]
+            .map(|text| if text == "sha256:" { "> --accept-cilium-diff=sha256:" } else { text }),
+    );
+    let refused = run(&site, &["cni", "values", "set", "--yes"]);
+    let accept = format!("--accept-cilium-diff={}", digest(&refused.err));
+    run(&site, &["cni", "values", "set", "--yes", &accept]).expect(0, &["> Done. "]);
+    let config = site.get(&["-n", "kube-system", "configmap", "cilium-config"]);
+    assert_eq!(config["data"]["debug"], "false");
+    run(&site, &["cni", "upgrade", "--yes"]).expect(0, &["> nothing: "]);
+    run(&site, &["cluster", "status"]).expect(0, &["> ValuesApplied: True (Applied)"]);
+}
+
+/// Without a controller the commands make the change themselves.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_set_from_here() {
+    let state = plane::cilium::state("1.20.0", "03").await;
+    let Some(site) = Site::bare(state, KubeProxy::Runs).await else { return };
+    run(&site, &["adopt", "--cilium-only", "--yes"]).expect(0, &["> Taken over: revision 1"]);
+    for (values, expected) in [("--set=debug.enabled=true", "true"), ("--reset", "false")] {
+        let refused = run(&site, &["cni", "values", "set", values, "--yes"]);
+        refused.expect(2, &["consent is missing"]);
+        let accept = format!("--accept-cilium-diff={}", digest(&refused.err));
+        run(&site, &["cni", "values", "set", values, "--yes", &accept])
+            .expect(0, &["> Changed: revision "]);
+        let config = site.get(&["-n", "kube-system", "configmap", "cilium-config"]);
+        assert_eq!(config["data"]["debug"], expected);
+    }
+    run(&site, &["cni", "upgrade", "--plan"]).expect(0, &["> nothing: "]);
+}
 
 /// flannel, which is to stay.
 #[tokio::test(flavor = "multi_thread")]
