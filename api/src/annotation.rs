@@ -8,3 +8,6 @@ pub const ADOPTED: &str = "ichor.maesh.dev/adopted";
 pub const CNI_INLINE_MANIFEST: &str = "ichor.maesh.dev/cni-inline-manifest";
 /// The digest of the plan that the operator consented to, as `ichor adopt --plan` shows it.
 pub const ACCEPTED_PLAN: &str = "ichor.maesh.dev/accepted-plan";
+/// The version of Cilium's chart that the operator asks to upgrade to. It has to be the one that this
+/// ichor brings, as the condition `CiliumUpgradeAvailable` names it; nothing is upgraded without it.
+pub const UPGRADE_TO: &str = "ichor.maesh.dev/upgrade-to";

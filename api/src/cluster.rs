@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use cilium::detect::Kind as DetectedCni;
+
 use crate::{Condition, rules};
 
 /// The name of the one cluster object whose CNI ichor manages.
@@ -187,7 +189,9 @@ pub struct TalosClusterStatus {
     /// The network plugin as it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<CniStatus>,
-    /// `CNIHandover` and `CNIHealthy`; neither for an unmanaged CNI.
+    /// `CNIHandover`, `CNIHealthy`, and after the hand-over `ValuesApplied` and
+    /// `CiliumUpgradeAvailable`: none of them for an unmanaged CNI. `NetworkPoliciesApplied` where
+    /// network policies are switched on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -199,54 +203,20 @@ pub struct TalosClusterStatus {
 pub struct CniStatus {
     /// Which one it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rules::detected")]
     pub detected: Option<DetectedCni>,
     /// Its version, by its image's tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_version: Option<String>,
+    /// The version of the chart of ichor's release, as the last Job told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart_version: Option<String>,
+    /// A digest of what of the spec ichor's release has; `none` while a change of it is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_spec: Option<String>,
     /// The inline manifest of Talos' machine configuration that Cilium came from, once it is ichor's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_over_inline_manifest: Option<String>,
-}
-
-/// A network plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DetectedCni {
-    /// Cilium.
-    Cilium,
-    /// flannel.
-    Flannel,
-    /// Calico, Canal included.
-    Calico,
-    /// Any other.
-    Other,
-    /// None.
-    None,
-}
-
-impl DetectedCni {
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cilium => "cilium",
-            Self::Flannel => "flannel",
-            Self::Calico => "calico",
-            Self::Other => "other",
-            Self::None => "none",
-        }
-    }
-}
-
-impl From<cilium::detect::Kind> for DetectedCni {
-    fn from(kind: cilium::detect::Kind) -> Self {
-        match kind {
-            cilium::detect::Kind::Cilium => Self::Cilium,
-            cilium::detect::Kind::Flannel => Self::Flannel,
-            cilium::detect::Kind::Calico => Self::Calico,
-            cilium::detect::Kind::Other => Self::Other,
-            cilium::detect::Kind::None => Self::None,
-        }
-    }
 }
 
 impl TalosCluster {

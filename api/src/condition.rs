@@ -9,6 +9,13 @@ pub mod type_ {
     pub const CNI_HANDOVER: &str = "CNIHandover";
     /// Whether Cilium's agents are Ready on all nodes; says nothing about whose Cilium it is.
     pub const CNI_HEALTHY: &str = "CNIHealthy";
+    /// Whether what the spec says is what ichor's release has. There is none before the hand-over.
+    pub const VALUES_APPLIED: &str = "ValuesApplied";
+    /// Whether this ichor brings a newer Cilium than the one that is deployed. It is never upgraded
+    /// by itself. There is none before the hand-over.
+    pub const CILIUM_UPGRADE_AVAILABLE: &str = "CiliumUpgradeAvailable";
+    /// Whether ichor's own network policies are in place; none where they are switched off.
+    pub const NETWORK_POLICIES_APPLIED: &str = "NetworkPoliciesApplied";
 }
 
 /// The reasons of conditions, by type.
@@ -17,15 +24,15 @@ pub mod reason {
     pub const HANDED_OVER: &str = "HandedOver";
     /// CNIHandover is False: nobody said that the running Cilium is to be taken over.
     pub const NOT_ADOPTED: &str = "NotAdopted";
-    /// CNIHandover is False: the Job is at work.
+    /// False: the Job is at work.
     pub const IN_PROGRESS: &str = "InProgress";
     /// CNIHandover is False: the Job is done, and not all agents are Ready.
     pub const WAITING_FOR_AGENTS: &str = "WaitingForAgents";
-    /// CNIHandover is False: the Job failed, and is tried again.
+    /// False: the Job failed, and is tried again.
     pub const JOB_FAILED: &str = "JobFailed";
-    /// CNIHandover is False: the Job waits for a consent.
+    /// False: the Job waits for a consent.
     pub const CONSENT_REQUIRED: &str = "ConsentRequired";
-    /// CNIHandover is False: it is refused until something changes.
+    /// False: it is refused until something changes.
     pub const REFUSED: &str = "Refused";
     /// CNIHealthy is True.
     pub const AGENTS_READY: &str = "AgentsReady";
@@ -33,6 +40,24 @@ pub mod reason {
     pub const AGENTS_NOT_READY: &str = "AgentsNotReady";
     /// CNIHealthy is False: there is no Cilium.
     pub const NO_CILIUM: &str = "NoCilium";
+    /// ValuesApplied is True. Where it is False, the reason is one of those of CNIHandover:
+    /// [`IN_PROGRESS`], [`JOB_FAILED`], [`CONSENT_REQUIRED`], [`REFUSED`].
+    pub const APPLIED: &str = "Applied";
+    /// CiliumUpgradeAvailable is True: nobody asked for the upgrade. Where somebody did, the reason
+    /// is one of those of CNIHandover.
+    pub const NEWER_CHART: &str = "NewerChart";
+    /// CiliumUpgradeAvailable is False: what is deployed is what this ichor brings.
+    pub const UP_TO_DATE: &str = "UpToDate";
+    /// CiliumUpgradeAvailable is False: what is deployed is newer than what this ichor brings.
+    pub const OLDER_ICHOR: &str = "OlderIchor";
+    /// NetworkPoliciesApplied is True.
+    pub const POLICIES_IN_PLACE: &str = "PoliciesInPlace";
+    /// NetworkPoliciesApplied is False: another CNI than Cilium runs, or none.
+    pub const CNI_NOT_CILIUM: &str = "CNINotCilium";
+    /// NetworkPoliciesApplied is False: the API server took no write of them.
+    pub const NOT_WRITTEN: &str = "NotWritten";
+    /// NetworkPoliciesApplied is False: the API server does not serve CiliumNetworkPolicy.
+    pub const NO_POLICY_KIND: &str = "NoPolicyKind";
 }
 
 /// Whether a condition holds.

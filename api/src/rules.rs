@@ -1,5 +1,6 @@
 //! The rules in CEL: what the definition says itself, and what only a policy can.
 
+use cilium::detect::Kind;
 use cilium::owned;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -84,6 +85,15 @@ pub(crate) fn free_form(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "description": "Values of Cilium's chart; the keys that ichor decides are refused by name.",
         "x-kubernetes-preserve-unknown-fields": true,
+    })
+}
+
+/// One of the network plugins that detection tells apart.
+pub(crate) fn detected(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "description": "A network plugin.",
+        "enum": Kind::ALL.map(Kind::name),
     })
 }
 

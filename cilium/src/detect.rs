@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{Field, FieldError, ObjectRef};
@@ -12,7 +13,8 @@ use crate::pinned::{AGENT, DAEMON_SET, NAMESPACE};
 use crate::version::{image_repository, image_tag};
 
 /// A plugin as `status.cni.detected` names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Cilium.
     Cilium,
@@ -27,6 +29,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Cilium, Self::Flannel, Self::Calico, Self::Other, Self::None];
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {

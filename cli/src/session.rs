@@ -107,6 +107,8 @@ pub(crate) struct Host {
     cancel: Arc<Cancel>,
     /// Whether nothing but reading is under way: then a signal ends the program at once.
     looks: Arc<AtomicBool>,
+    /// Whether progress is told although nobody may be watching.
+    tells: AtomicBool,
     /// What the server warned of, since it was told last.
     warnings: Arc<Mutex<Vec<String>>>,
     kind: ObjectKind,
@@ -149,7 +151,8 @@ impl Host {
         })?;
         let namespace = flags.namespace(environment);
         let place = Place::Live { runtime: Some(runtime), cluster };
-        Ok(Self { place, cancel, looks, warnings, kind, namespace })
+        let tells = AtomicBool::default();
+        Ok(Self { place, cancel, looks, tells, warnings, kind, namespace })
     }
 
     /// A snapshot's cluster in memory, at the time when it was taken.
@@ -158,10 +161,18 @@ impl Host {
             place: Place::Stage(Arc::new(stage)),
             cancel: Arc::default(),
             looks: Arc::default(),
+            tells: AtomicBool::default(),
             warnings: Arc::default(),
             kind: ObjectKind::Secret,
             namespace: String::new(),
         }
+    }
+
+    /// From here on progress is told, on a terminal or not, unless the user wants quiet: what waits
+    /// for long should say for what.
+    #[cfg(feature = "controller")]
+    pub(crate) fn tell_progress(&self) {
+        self.tells.store(true, Ordering::Relaxed);
     }
 
     /// The cluster in memory; none for a live one.
@@ -227,8 +238,10 @@ impl Host {
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> (T, Heard) {
         let environment = context.environment;
-        let progress =
-            !context.global.quiet && (context.global.verbose || environment.is_terminal());
+        let progress = !context.global.quiet
+            && (context.global.verbose
+                || environment.is_terminal()
+                || self.tells.load(Ordering::Relaxed));
         let mut driver = ObjectDriver::new(&**cluster, clock, self.kind, &self.namespace);
         FIELD_MANAGER.clone_into(&mut driver.field_manager);
         let teller = Teller { ui: Mutex::new(context.ui), heard: Mutex::default(), progress };

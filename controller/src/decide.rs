@@ -9,6 +9,7 @@ use api::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use crate::change::{self, Goal};
 use crate::facts::{Ending, Facts, Job, JobState, hash};
 
 /// How long after the first failure the Job is tried again.
@@ -30,6 +31,8 @@ pub struct Decision {
     pub again: Duration,
     /// What is worth an Event.
     pub event: Option<Told>,
+    /// What the action is to bring about after the hand-over; none for the hand-over itself.
+    pub goal: Option<Goal>,
 }
 
 /// Something to do.
@@ -52,6 +55,8 @@ pub enum Action {
 /// Something that is worth an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
+    /// The condition that it is about.
+    pub condition: &'static str,
     /// The reason, as the condition has it.
     pub reason: &'static str,
     /// What happened.
@@ -62,17 +67,18 @@ pub struct Told {
     pub job: Option<String>,
 }
 
-/// How the hand-over stands.
-struct Verdict {
-    status: ConditionStatus,
-    reason: &'static str,
-    message: String,
-    action: Option<Action>,
-    again: Duration,
+/// How something stands.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) status: ConditionStatus,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) action: Option<Action>,
+    pub(crate) again: Duration,
 }
 
 impl Verdict {
-    fn no(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn no(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: ConditionStatus::False,
             reason,
@@ -89,59 +95,78 @@ impl Verdict {
 
 /// Decides.
 pub fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Decision {
-    let before = cluster.status.clone().unwrap_or_default();
-    let taken_over = before.cni.and_then(|cni| cni.taken_over_inline_manifest);
+    let before = cluster.status.clone().unwrap_or_default().cni.unwrap_or_default();
     let mut status = TalosClusterStatus {
         observed_generation: cluster.metadata.generation,
         cni: Some(CniStatus {
             detected: Some(facts.cni),
             detected_version: facts.version.clone(),
-            taken_over_inline_manifest: taken_over,
+            ..before
         }),
         conditions: Vec::new(),
     };
     let is_going = cluster.metadata.deletion_timestamp.is_some();
     if cluster.spec.cni.preset == CniPreset::Unmanaged || is_going {
-        return Decision { status, action: None, again: REFRESH, event: None };
+        return Decision { status, action: None, again: REFRESH, event: None, goal: None };
     }
+    let health = condition(type_::CNI_HEALTHY, health(facts), cluster, now);
     let old = cluster.condition(type_::CNI_HANDOVER);
-    let (mut action, mut again, mut event) = (None, REFRESH, None);
-    let handover = match old {
+    if let Some(old) = old.filter(|old| old.status == ConditionStatus::True) {
         // Whatever happens to Cilium afterwards, it is ichor's.
-        Some(old) if old.status == ConditionStatus::True => old.clone(),
-        _ => {
-            let verdict = handover(cluster, facts, now);
-            (action, again) = (verdict.action, verdict.again);
-            let is_done = verdict.status == ConditionStatus::True;
-            if is_done && let Some(cni) = &mut status.cni {
-                cni.taken_over_inline_manifest =
-                    cluster.annotation(annotation::CNI_INLINE_MANIFEST).map(str::to_owned);
-            }
-            let is_news = old
-                .is_none_or(|old| old.reason != verdict.reason || old.message != verdict.message);
-            if is_news && is_worth_an_event(verdict.reason) {
-                event = Some(Told {
-                    reason: verdict.reason,
-                    message: verdict.message.clone(),
-                    is_warning: !is_done,
-                    job: facts.job.as_ref().map(|job| job.uid.clone()),
-                });
-            }
-            condition(
-                type_::CNI_HANDOVER,
-                (verdict.status, verdict.reason, verdict.message),
-                cluster,
-                now,
-            )
+        let after = change::decide(cluster, facts, now);
+        if let Some(cni) = &mut status.cni {
+            (cni.applied_spec, cni.chart_version) = (after.applied, after.chart);
         }
-    };
-    status.conditions = vec![handover, condition(type_::CNI_HEALTHY, health(facts), cluster, now)];
-    Decision { status, action, again, event }
+        status.conditions = vec![old.clone(), health];
+        status.conditions.extend(after.conditions);
+        let (action, again, event, goal) = (after.action, after.again, after.event, after.goal);
+        return Decision { status, action, again, event, goal };
+    }
+    let verdict = handover(cluster, facts, now);
+    let (action, again) = (verdict.action.clone(), verdict.again);
+    if verdict.status == ConditionStatus::True
+        && let Some(cni) = &mut status.cni
+    {
+        cni.taken_over_inline_manifest =
+            cluster.annotation(annotation::CNI_INLINE_MANIFEST).map(str::to_owned);
+        cni.applied_spec = change::at_hand_over(cluster);
+        let summary = facts.job.as_ref().and_then(|job| job.summary.as_ref());
+        cni.chart_version = summary.map(|summary| summary.chart.clone());
+    }
+    let event = news(type_::CNI_HANDOVER, &verdict, cluster, facts);
+    let told = (verdict.status, verdict.reason, verdict.message);
+    status.conditions = vec![condition(type_::CNI_HANDOVER, told, cluster, now), health];
+    Decision { status, action, again, event, goal: None }
+}
+
+/// What of a verdict is worth an Event: what its condition does not say yet.
+pub(crate) fn news(
+    type_: &'static str,
+    verdict: &Verdict,
+    cluster: &TalosCluster,
+    facts: &Facts,
+) -> Option<Told> {
+    let old = cluster.condition(type_);
+    let is_news =
+        old.is_none_or(|old| old.reason != verdict.reason || old.message != verdict.message);
+    (is_news && is_worth_an_event(verdict.reason)).then(|| Told {
+        condition: type_,
+        reason: verdict.reason,
+        message: verdict.message.clone(),
+        is_warning: matches!(
+            verdict.reason,
+            reason::NOT_ADOPTED | reason::JOB_FAILED | reason::CONSENT_REQUIRED | reason::REFUSED
+        ),
+        job: facts.job.as_ref().map(|job| job.uid.clone()),
+    })
 }
 
 /// An attempt that is at work is told when it begins, by the Event of the Job itself.
 fn is_worth_an_event(reason: &str) -> bool {
-    !matches!(reason, reason::IN_PROGRESS | reason::WAITING_FOR_AGENTS)
+    !matches!(
+        reason,
+        reason::IN_PROGRESS | reason::WAITING_FOR_AGENTS | reason::UP_TO_DATE | reason::OLDER_ICHOR
+    )
 }
 
 /// A digest of all that the user says: spec and annotations. Any of them may be what a refusal
@@ -175,10 +200,34 @@ fn handover(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Verdict {
     if !is_at_work && let Some(why) = contradiction(cluster, facts) {
         return Verdict::no(reason::REFUSED, why);
     }
-    let Some(job) = job else {
-        return progress("the Job is being made").doing(Action::Create { attempt: 1 });
+    match course(cluster, facts, now, "") {
+        Course::Under(verdict) => verdict,
+        Course::Done(_) if !facts.agents.unwrap_or_default().are_ready() => {
+            Verdict::no(reason::WAITING_FOR_AGENTS, unready(facts))
+        }
+        Course::Done(message) => {
+            let status = ConditionStatus::True;
+            Verdict { status, ..Verdict::no(reason::HANDED_OVER, message) }
+        }
+    }
+}
+
+/// How the Job for a goal stands.
+pub(crate) enum Course {
+    /// It is done, and said this.
+    Done(String),
+    /// It is not.
+    Under(Verdict),
+}
+
+/// Looks at the Job for a goal: the hand-over's is empty. A Job for another one is followed by that
+/// for this one once it has ended.
+pub(crate) fn course(cluster: &TalosCluster, facts: &Facts, now: Timestamp, goal: &str) -> Course {
+    let Some(job) = &facts.job else {
+        let action = Action::Create { attempt: 1 };
+        return Course::Under(progress("the Job is being made").doing(action));
     };
-    match &job.state {
+    Course::Under(match &job.state {
         JobState::Deleting => progress("the Job of before is being deleted"),
         JobState::Running { waiting } if waiting.is_empty() => {
             progress(format!("Job kube-system/ichor-cni is at work, attempt {}", job.attempt))
@@ -186,10 +235,17 @@ fn handover(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Verdict {
         JobState::Running { waiting } => {
             progress(format!("Job kube-system/ichor-cni, attempt {}: {waiting}", job.attempt))
         }
+        JobState::Ended { .. } if job.goal != goal => {
+            let action = Action::Replace { uid: job.uid.clone(), attempt: 1 };
+            progress("the Job of before has ended, the next one is made").doing(action)
+        }
+        JobState::Ended { ending: Ending::Done, message, .. } => {
+            return Course::Done(message.clone());
+        }
         JobState::Ended { at, ending, message } => {
             ended(cluster, facts, now, job, (*at, *ending, message))
         }
-    }
+    })
 }
 
 fn progress(message: impl Into<String>) -> Verdict {
@@ -206,14 +262,8 @@ fn ended(
     let is_asked_anew = job.asked != asked(cluster);
     let replace = |attempt| Action::Replace { uid: job.uid.clone(), attempt };
     let reason = match ending {
-        Ending::Done => {
-            let agents = facts.agents.unwrap_or_default();
-            if !agents.are_ready() {
-                return Verdict::no(reason::WAITING_FOR_AGENTS, unready(facts));
-            }
-            let status = ConditionStatus::True;
-            return Verdict { status, ..Verdict::no(reason::HANDED_OVER, message) };
-        }
+        // One that is done is no attempt that has to follow another.
+        Ending::Done => return progress(message),
         Ending::Failed => reason::JOB_FAILED,
         Ending::ConsentRequired => reason::CONSENT_REQUIRED,
         Ending::Refused => reason::REFUSED,
@@ -283,7 +333,7 @@ fn health(facts: &Facts) -> (ConditionStatus, &'static str, String) {
 }
 
 /// A condition, whose time is the former one's where its status is.
-fn condition(
+pub(crate) fn condition(
     type_: &str,
     (status, reason, message): (ConditionStatus, &str, String),
     cluster: &TalosCluster,

@@ -1,5 +1,7 @@
 //! What is known of the cluster, out of its objects.
 
+use std::collections::BTreeMap;
+
 use api::DetectedCni;
 use cilium::detect::{Detected, detect};
 use cilium::object::FieldError;
@@ -8,8 +10,9 @@ use cilium::version::image_tag;
 use helm_rs::repo::Digest;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use takeover::job::Summary;
 
-use crate::job::{ASKED, ATTEMPT, LIVE};
+use crate::job::{ASKED, ATTEMPT, GOAL, LIVE};
 
 /// The objects that the controller watches, as the API server returns them.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +29,8 @@ pub struct Objects {
     pub job: Option<Value>,
     /// Its pods.
     pub pods: Vec<Value>,
+    /// Ichor's own network policies; none where their kind is not served.
+    pub policies: Option<Vec<Value>>,
 }
 
 /// What follows from them.
@@ -43,6 +48,8 @@ pub struct Facts {
     pub talos: bool,
     /// A digest of what a refusal may come of: changes when one of these objects does.
     pub digest: String,
+    /// Ichor's own network policies by their names; none where their kind is not served.
+    pub policies: Option<BTreeMap<String, Value>>,
     /// The Job.
     pub job: Option<Job>,
 }
@@ -74,6 +81,10 @@ pub struct Job {
     pub asked: String,
     /// The live objects when it was made, likewise.
     pub live: String,
+    /// What it is to bring about after the hand-over; empty for the hand-over itself.
+    pub goal: String,
+    /// Its plan in short, once it is over and told it.
+    pub summary: Option<Summary>,
     /// Where it stands.
     pub state: JobState,
 }
@@ -134,12 +145,16 @@ impl Facts {
         let agents = daemon_set.map(agents);
         let config = objects.config.as_ref();
         Ok(Self {
-            cni: detected.kind().into(),
+            cni: detected.kind(),
             version,
             agents,
             live: daemon_set.zip(config).and_then(|(set, config)| Live::read(set, config).ok()),
             talos: detected.runs_talos(),
             digest: digest(objects, &detected),
+            policies: objects.policies.as_ref().map(|policies| {
+                let named = |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
+                policies.iter().map(named).collect()
+            }),
             job: objects.job.as_ref().map(|job| read_job(job, &objects.pods)),
         })
     }
@@ -216,12 +231,18 @@ fn read_job(job: &Value, pods: &[Value]) -> Job {
         let annotations = job.pointer("/metadata/annotations");
         annotations.and_then(|all| all.get(name)?.as_str()).unwrap_or_default()
     };
+    let state = job_state(job, pods);
     Job {
         uid: text(job, "/metadata/uid").to_owned(),
         attempt: annotation(ATTEMPT).parse().unwrap_or(1),
         asked: annotation(ASKED).to_owned(),
         live: annotation(LIVE).to_owned(),
-        state: job_state(job, pods),
+        goal: annotation(GOAL).to_owned(),
+        summary: match &state {
+            JobState::Ended { message, .. } => Summary::find(message),
+            JobState::Running { .. } | JobState::Deleting => None,
+        },
+        state,
     }
 }
 

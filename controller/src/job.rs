@@ -1,11 +1,12 @@
 //! The Job, as the controller makes it.
 
-use api::{CniPreset, TalosCluster, annotation};
+use api::{CniPreset, KubeProxy, TalosCluster, annotation};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
-use takeover::job::{ApiServer, JobOptions, TALOS_API_SERVER};
+use takeover::job::{ApiServer, ChangeOptions, JobOptions, TALOS_API_SERVER};
 use takeover::plan::Needs;
 
+use crate::change::Goal;
 use crate::decide::asked;
 use crate::facts::Facts;
 
@@ -15,12 +16,21 @@ pub const ATTEMPT: &str = "ichor.maesh.dev/attempt";
 pub const ASKED: &str = "ichor.maesh.dev/asked";
 /// Annotation of the Job: a digest of the live objects when it was made.
 pub const LIVE: &str = "ichor.maesh.dev/live";
+/// Annotation of the Job: what it is to bring about after the hand-over.
+pub const GOAL: &str = "ichor.maesh.dev/goal";
 /// Seconds after which a Job is ended that does not end itself. A rollout may take 10 min; whatever
 /// is left by then is what the next attempt goes on with.
 const DEADLINE: u32 = 30 * 60;
 
-/// The objects of an attempt: the Secret with the values if there are any, and the Job.
-pub fn objects(cluster: &TalosCluster, facts: &Facts, image: &str, attempt: u32) -> Vec<Value> {
+/// The objects of an attempt: the Secret with the values if there are any, and the Job. `goal` is
+/// what is to be brought about after the hand-over; none for the hand-over itself.
+pub fn objects(
+    cluster: &TalosCluster,
+    facts: &Facts,
+    image: &str,
+    attempt: u32,
+    goal: Option<&Goal>,
+) -> Vec<Value> {
     debug_assert_eq!(cluster.spec.cni.preset, CniPreset::Cilium);
     let values = cluster.spec.cni.cilium.as_ref().map(|cilium| &cilium.values);
     let options = JobOptions {
@@ -33,7 +43,13 @@ pub fn objects(cluster: &TalosCluster, facts: &Facts, image: &str, attempt: u32)
         // JSON is YAML.
         values: values
             .filter(|values| !values.is_empty())
-            .map(|values| json!(values).to_string().into_bytes()),
+            .map(|values| json!(values).to_string().into_bytes())
+            // Values that are asked for no longer are taken away by what says so.
+            .or_else(|| goal.map(|_| b"{}".to_vec())),
+        change: goal.map(|goal| ChangeOptions {
+            upgrade: goal.upgrade.is_some(),
+            kube_proxy: cluster.spec.cni.kube_proxy.map_or("", KubeProxy::name).to_owned(),
+        }),
     };
     let mut objects = takeover::job::objects(&Needs::default(), &options);
     objects.retain(|object| matches!(object["kind"].as_str(), Some("Secret" | "Job")));
@@ -41,6 +57,9 @@ pub fn objects(cluster: &TalosCluster, facts: &Facts, image: &str, attempt: u32)
         object["metadata"]["ownerReferences"] = owner(cluster);
         if object["kind"] == "Job" {
             finish(object, cluster, facts, attempt);
+            if let Some(goal) = goal {
+                object["metadata"]["annotations"][GOAL] = goal.to_string().into();
+            }
         }
     }
     objects

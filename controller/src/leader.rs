@@ -17,6 +17,7 @@ use kube::{Api, Client};
 use takeover::run::lock::{DURATION, GIVE_UP, RENEWAL};
 
 use crate::NAME;
+use crate::fence::Held;
 use crate::watch::causes;
 
 /// How often a Lease that somebody else holds is looked at.
@@ -29,16 +30,23 @@ pub(crate) struct Candidate {
     identity: String,
     /// The Lease as it was written or seen last.
     seen: Option<(Lease, Duration)>,
+    held: Held,
 }
 
 impl Candidate {
     pub(crate) fn new(client: &Client, clock: Arc<dyn Clock>, identity: &str) -> Self {
         Self {
             leases: Api::namespaced(client.clone(), RECORD_NAMESPACE),
+            held: Held::new(Arc::clone(&clock)),
             clock,
             identity: identity.to_owned(),
             seen: None,
         }
+    }
+
+    /// Whether and since when this candidate has the Lease.
+    pub(crate) fn held(&self) -> Held {
+        self.held.clone()
     }
 
     /// Waits until this candidate holds the Lease. `asked` is called after each answer of the server.
@@ -61,7 +69,7 @@ impl Candidate {
         {
             return Ok(false);
         }
-        let began = self.clock.elapsed();
+        let (began, moment) = (self.clock.elapsed(), self.held.moment());
         let lease = lease(found.as_ref(), &self.identity, self.clock.now());
         let written = match &found {
             None => self.leases.create(&PostParams::default(), &lease).await,
@@ -70,6 +78,7 @@ impl Candidate {
         match written {
             Ok(lease) => {
                 self.seen = Some((lease, began));
+                self.held.renewed(moment);
                 Ok(true)
             }
             // Somebody else was faster.
@@ -115,13 +124,14 @@ impl Candidate {
                 tracing::error!("the Lease {NAME} could not be renewed in time");
                 return false;
             };
-            let began = self.clock.elapsed();
+            let (began, moment) = (self.clock.elapsed(), self.held.moment());
             let lease = lease(Some(seen), &self.identity, self.clock.now());
             let parameters = PostParams::default();
             let written = self.leases.replace(NAME, &parameters, &lease);
             match tokio::time::timeout(left, written).await {
                 Ok(Ok(lease)) => {
                     self.seen = Some((lease, began));
+                    self.held.renewed(moment);
                     return true;
                 }
                 Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {

@@ -8,11 +8,25 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use takeover::job::Summary;
 
 /// How a hand-over's Job ended, or why one was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Outcome {
     reason: String,
+}
+
+/// How a change of ichor's release ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Change {
+    condition: String,
+    reason: String,
+}
+
+/// A class of the gate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Class {
+    class: &'static str,
 }
 
 /// The controller's figures.
@@ -25,6 +39,9 @@ pub(crate) struct Metrics {
     handovers: Family<Outcome, Counter>,
     duration: Histogram,
     leading: Gauge,
+    changes: Family<Change, Counter>,
+    gate: Family<Class, Gauge>,
+    dropped: Counter,
 }
 
 impl Metrics {
@@ -51,7 +68,21 @@ impl Metrics {
             duration.clone(),
         );
         registry.register("leading", "1 while this controller holds the Lease", leading.clone());
-        Self { registry, reconciles, errors, jobs, handovers, duration, leading }
+        let (changes, gate) = (Family::<Change, Counter>::default(), Family::<Class, Gauge>::default());
+        let dropped = Counter::default();
+        registry.register(
+            "change_outcomes",
+            "Ends of changes of ichor's release after a hand-over, by condition and reason",
+            changes.clone(),
+        );
+        registry.register(
+            "gate_leaves",
+            "The gate of the last plan that a Job told: leaves that change or stay, objects that are \
+             created or deleted",
+            gate.clone(),
+        );
+        registry.register("spans_dropped", "Spans that no collector took in time", dropped.clone());
+        Self { changes, gate, dropped, registry, reconciles, errors, jobs, handovers, duration, leading }
     }
 
     pub(crate) fn reconciled(&self) {
@@ -72,6 +103,29 @@ impl Metrics {
 
     pub(crate) fn handed_over(&self, after: Duration) {
         self.duration.observe(after.as_secs_f64());
+    }
+
+    pub(crate) fn change_ended(&self, condition: &str, reason: &str) {
+        let change = Change { condition: condition.to_owned(), reason: reason.to_owned() };
+        self.changes.get_or_create(&change).inc();
+    }
+
+    /// The gate of the last plan.
+    pub(crate) fn gate(&self, summary: &Summary) {
+        for (class, count) in [
+            ("differences", summary.differences),
+            ("residue", summary.residue),
+            ("creations", summary.creations),
+            ("deletions", summary.deletions),
+        ] {
+            let gauge = self.gate.get_or_create(&Class { class });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// So many spans were dropped until now.
+    pub(crate) fn dropped(&self, count: u64) {
+        self.dropped.inc_by(count.saturating_sub(self.dropped.get()));
     }
 
     pub(crate) fn leads(&self) {

@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::{TalosCluster, TalosClusterStatus, reason};
+use api::{ConditionStatus, TalosCluster, TalosClusterStatus, reason, type_};
 use helm_rs::cluster::Clock;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::decide::{Action, Decision, Told, decide};
+use crate::change::Goal;
+use crate::decide::{Action, Decision, Told, condition, decide};
 use crate::facts::Facts;
 use crate::serve;
 use crate::watch::causes;
+use crate::policies::{self, Policies};
+use crate::trace::{Span, Tracer};
 use crate::{NAME, job};
 
 /// How long the first failed request is waited for; doubled each time, up to [`LAST`].
@@ -37,6 +40,9 @@ pub(crate) struct Context {
     pub(crate) image: String,
     pub(crate) recorder: Recorder,
     pub(crate) told: Arc<serve::Told>,
+    /// The network policies that are wanted; none when they are switched off.
+    pub(crate) policies: Option<Policies>,
+    pub(crate) tracer: Tracer,
     /// Failed looks in a row, by name.
     pub(crate) failures: Mutex<BTreeMap<String, u32>>,
 }
@@ -52,6 +58,19 @@ pub(crate) enum Error {
     Object { what: &'static str, source: serde_json::Error },
 }
 
+impl Error {
+    /// In one word, for traces.
+    fn kind(&self) -> String {
+        match self {
+            Self::Request { source, .. } => match &**source {
+                kube::Error::Api(status) => status.code.to_string(),
+                _ => "request".to_owned(),
+            },
+            Self::Object { .. } => "object".to_owned(),
+        }
+    }
+}
+
 fn request(doing: &'static str) -> impl FnOnce(kube::Error) -> Error {
     move |source| Error::Request { doing, source: Box::new(source) }
 }
@@ -61,19 +80,56 @@ pub(crate) async fn reconcile(
     cluster: Arc<TalosCluster>,
     context: Arc<Context>,
 ) -> Result<Next, Error> {
+    let mut span = Span::begin("reconcile TalosCluster", context.clock.now());
+    span.attribute("ichor.taloscluster.name", cluster.name_any());
+    span.attribute("ichor.taloscluster.uid", cluster.uid().unwrap_or_default());
+    let looked = look(&cluster, &context, &mut span).await;
+    let error = looked.as_ref().err().map(|error| {
+        span.attribute("error.type", error.kind());
+        causes(error)
+    });
+    context.tracer.end(&span, context.clock.now(), error.as_deref());
+    context.told.metrics.dropped(context.tracer.dropped());
+    looked
+}
+
+async fn look(cluster: &TalosCluster, context: &Context, span: &mut Span) -> Result<Next, Error> {
     context.told.metrics.reconciled();
     let facts = context.facts.borrow().clone();
     // They come with a change that looks at everything again.
     let Some(facts) = facts else { return Ok(Next::await_change()) };
-    let decision = decide(&cluster, &facts, context.clock.now());
+    let now = context.clock.now();
+    let mut decision = decide(cluster, &facts, now);
+    if let Some(condition) = decision.status.conditions.first() {
+        span.attribute("ichor.condition.reason", condition.reason.clone());
+    }
     if let Some(action) = &decision.action {
-        act(&cluster, &facts, action, &context).await?;
+        act(cluster, &facts, action, decision.goal.as_ref(), context, span).await?;
     }
-    write_status(&cluster, &decision.status, &context).await?;
+    let mut policies = policies::decide(&facts, context.policies);
+    // What goes wrong with them does not keep the rest from being told.
+    let failed = write_policies(&policies, context).await.err();
+    if let (Some(error), Some(told)) = (&failed, &mut policies.told) {
+        *told = (ConditionStatus::False, reason::NOT_WRITTEN, causes(error));
+    }
+    if let Some(told) = policies.told.filter(|_| cluster.metadata.deletion_timestamp.is_none()) {
+        let condition = condition(type_::NETWORK_POLICIES_APPLIED, told, cluster, now);
+        decision.status.conditions.push(condition);
+    }
+    if !write_status(cluster, &decision.status, context).await? {
+        // The object changed meanwhile: what is decided about that one comes of its own event.
+        return Ok(Next::requeue(decision.again));
+    }
     if let Some(told) = &decision.event {
-        tell(&cluster, told, &context).await;
+        tell(cluster, told, context).await;
     }
-    count(&cluster, &decision, &context);
+    count(cluster, &decision, context);
+    if let Some(summary) = facts.job.as_ref().and_then(|job| job.summary.as_ref()) {
+        context.told.metrics.gate(summary);
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
     failures.remove(&cluster.name_any());
     Ok(Next::requeue(decision.again))
@@ -105,7 +161,9 @@ async fn act(
     cluster: &TalosCluster,
     facts: &Facts,
     action: &Action,
+    goal: Option<&Goal>,
     context: &Context,
+    span: &Span,
 ) -> Result<(), Error> {
     let namespace = cilium::pinned::NAMESPACE;
     let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
@@ -124,10 +182,21 @@ async fn act(
         }
     };
     let mut uid = None;
-    for object in job::objects(cluster, facts, &context.image, attempt) {
+    for object in job::objects(cluster, facts, &context.image, attempt, goal) {
         if object["kind"] == "Job" {
             let job: Job = made("the Job", object)?;
-            match jobs.create(&parameters(), &job).await {
+            let mut span = span.within("create Job", context.clock.now());
+            span.attribute("k8s.namespace.name", namespace);
+            span.attribute("k8s.job.name", takeover::job::NAME);
+            span.attribute("ichor.job.attempt", attempt);
+            span.attribute("ichor.job.goal", goal.map_or("hand-over".to_owned(), ToString::to_string));
+            let made = jobs.create(&parameters(), &job).await;
+            if let Ok(job) = &made {
+                span.attribute("k8s.job.uid", job.uid().unwrap_or_default());
+            }
+            let error = made.as_ref().err().map(|error| causes(error));
+            context.tracer.end(&span, context.clock.now(), error.as_deref());
+            match made {
                 Ok(job) => uid = job.metadata.uid,
                 // The watch will tell whose it is.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
@@ -146,7 +215,8 @@ async fn act(
     context.told.metrics.job_made();
     tracing::info!(cluster = cluster.name_any(), attempt, "the Job is made");
     let message = format!("Job {namespace}/{} is made, attempt {attempt}", takeover::job::NAME);
-    let told = Told { reason: "JobCreated", message, is_warning: false, job: uid };
+    let condition = goal.map_or(type_::CNI_HANDOVER, |_| type_::VALUES_APPLIED);
+    let told = Told { condition, reason: "JobCreated", message, is_warning: false, job: uid };
     tell(cluster, &told, context).await;
     Ok(())
 }
@@ -159,29 +229,64 @@ fn made<T: serde::de::DeserializeOwned>(what: &'static str, object: Value) -> Re
     serde_json::from_value(object).map_err(|source| Error::Object { what, source })
 }
 
-/// Writes the status where it changed.
+/// Writes the status where it changed; false when the object is not the one any more that it was
+/// decided for.
 async fn write_status(
     cluster: &TalosCluster,
     status: &TalosClusterStatus,
     context: &Context,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     if cluster.status.as_ref() == Some(status) {
-        return Ok(());
+        return Ok(true);
     }
     let clusters: Api<TalosCluster> = Api::all(context.client.clone());
     let body = json!({
         "apiVersion": TalosCluster::api_version(&()),
         "kind": TalosCluster::kind(&()),
-        // A look at an object that is gone, or another one of its name, writes nothing.
-        "metadata": { "name": cluster.name_any(), "uid": cluster.uid() },
+        "metadata": {
+            "name": cluster.name_any(),
+            "uid": cluster.uid(),
+            // A write that was long on its way does not undo what another controller wrote.
+            "resourceVersion": cluster.resource_version(),
+        },
         "status": status,
     });
     let parameters = PatchParams::apply(NAME).force();
     match clusters.patch_status(&cluster.name_any(), &parameters, &Patch::Apply(&body)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(()),
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(false),
         Err(error) => Err(request("write the status")(error)),
     }
+}
+
+/// Applies and deletes ichor's own network policies.
+async fn write_policies(steps: &policies::Steps, context: &Context) -> Result<(), Error> {
+    if steps.apply.is_empty() && steps.delete.is_empty() {
+        return Ok(());
+    }
+    let (group, version) = policies::API.split_once('/').unwrap_or_default();
+    let kind = GroupVersionKind::gvk(group, version, policies::KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, policies::PLURAL);
+    let api: Api<DynamicObject> = Api::namespaced_with(
+        context.client.clone(),
+        cilium::pinned::RECORD_NAMESPACE,
+        &resource,
+    );
+    for object in &steps.apply {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        api.patch(name, &PatchParams::apply(NAME).force(), &Patch::Apply(object))
+            .await
+            .map_err(request("write ichor's network policy"))?;
+        tracing::info!(name, "the network policy is written");
+    }
+    for name in &steps.delete {
+        match api.delete(name, &DeleteParams::default()).await {
+            Ok(_) => tracing::info!(name, "the network policy is deleted: it is switched off"),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(request("delete ichor's network policy")(error)),
+        }
+    }
+    Ok(())
 }
 
 /// Tells it as an Event. One that cannot be written changes nothing: the condition says the same.
@@ -199,7 +304,7 @@ async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
         type_: if told.is_warning { EventType::Warning } else { EventType::Normal },
         reason: told.reason.to_owned(),
         note: Some(note),
-        action: "HandOver".to_owned(),
+        action: if told.condition == type_::CNI_HANDOVER { "HandOver" } else { "Change" }.to_owned(),
         // Events about another Job are another one's, and not counted as one with these.
         secondary: told.job.clone().map(|uid| ObjectReference {
             api_version: Some("batch/v1".to_owned()),
@@ -218,7 +323,12 @@ async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
 fn count(cluster: &TalosCluster, decision: &Decision, context: &Context) {
     let Some(told) = &decision.event else { return };
     let (reason, message) = (told.reason, told.message.as_str());
-    tracing::info!(cluster = cluster.name_any(), reason, message, "the hand-over");
+    let condition = told.condition;
+    tracing::info!(cluster = cluster.name_any(), condition, reason, message, "the cluster");
+    if condition != type_::CNI_HANDOVER {
+        context.told.metrics.change_ended(condition, reason);
+        return;
+    }
     context.told.metrics.attempt_ended(reason);
     if reason == reason::HANDED_OVER
         && let Some(created) = &cluster.metadata.creation_timestamp

@@ -14,16 +14,22 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;
+use crate::fence::fenced;
 use crate::leader::Candidate;
 use crate::metrics::Metrics;
+use crate::policies::Policies;
 use crate::reconcile::{Context, after_error, reconcile};
 use crate::serve::{self, Told};
+use crate::trace::{Traces, Tracer};
 use crate::watch::{self, causes};
 
 /// TalosClusters that are looked at side by side.
 const CONCURRENCY: u16 = 8;
 /// How long changes of one TalosCluster are gathered.
 const GATHERED: Duration = Duration::from_millis(100);
+
+/// How long the last spans may take to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(5);
 
 /// How a controller is to be.
 #[derive(Clone)]
@@ -34,6 +40,10 @@ pub struct Options {
     pub identity: String,
     /// Where `/healthz`, `/readyz` and `/metrics` are.
     pub listen: SocketAddr,
+    /// Ichor's own network policies; none to have none.
+    pub policies: Option<Policies>,
+    /// Where traces go; none to make none.
+    pub traces: Option<Traces>,
     /// The machine's clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -79,6 +89,7 @@ pub async fn run(
     told.metrics.leads();
     tracing::info!("this controller leads");
     let ending = CancellationToken::new();
+    let client = fenced(client, candidate.held());
     let working = tokio::spawn(work(client, options, Arc::clone(&told), ending.clone()));
     let is_lost = tokio::select! {
         () = candidate.hold() => true,
@@ -102,6 +113,7 @@ pub async fn run(
 
 async fn work(client: Client, options: Options, told: Arc<Told>, ending: CancellationToken) {
     let facts = watch::facts(&client);
+    let (tracer, sending) = Tracer::new(options.traces, &options.identity);
     let reporter = Reporter { controller: NAME.to_owned(), instance: Some(options.identity) };
     let context = Arc::new(Context {
         client: client.clone(),
@@ -110,6 +122,8 @@ async fn work(client: Client, options: Options, told: Arc<Told>, ending: Cancell
         image: options.image,
         recorder: Recorder::new(client.clone(), reporter),
         told,
+        policies: options.policies,
+        tracer,
         failures: Mutex::default(),
     });
     let clusters: Api<TalosCluster> = Api::all(client);
@@ -126,4 +140,8 @@ async fn work(client: Client, options: Options, told: Arc<Told>, ending: Cancell
             }
         })
         .await;
+    // The tracer is gone with the last look, so that what is sent ends.
+    if let Some(sending) = sending {
+        drop(tokio::time::timeout(LAST_SPANS, sending).await);
+    }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,9 +18,13 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use crate::facts::{Facts, Objects};
+use crate::policies;
 
 /// How long more changes are gathered after one.
 const GATHERED: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether a kind is served.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// The stores behind the facts.
 struct Stores {
@@ -29,7 +34,11 @@ struct Stores {
     operators: Store<Deployment>,
     jobs: Store<Job>,
     pods: Store<Pod>,
+    policies: watch::Receiver<Option<Seen>>,
 }
+
+/// Ichor's own network policies; none where their kind is not served.
+type Seen = Option<Vec<Value>>;
 
 /// Begins to watch. The facts are there once every watch has its first list.
 pub(crate) fn facts(client: &Client) -> watch::Receiver<Option<Arc<Facts>>> {
@@ -60,6 +69,7 @@ pub(crate) fn facts(client: &Client) -> watch::Receiver<Option<Arc<Facts>>> {
             slim,
         ),
         pods: keep(Api::namespaced(client.clone(), system), of_job, &changed, slim),
+        policies: policies(client, &changed),
     };
     tokio::spawn(async move {
         stores.wait().await;
@@ -116,6 +126,80 @@ where
     store
 }
 
+/// Watches ichor's own network policies for as long as their kind is served, and looks whether it is
+/// while it is not. An error that has another reason leaves what was seen last.
+fn policies(client: &Client, changed: &Arc<Notify>) -> watch::Receiver<Option<Seen>> {
+    let (sender, receiver) = watch::channel(None);
+    let (client, changed) = (client.clone(), Arc::clone(changed));
+    let tell = move |seen: Seen| {
+        if sender.send_if_modified(|current| current.replace(seen.clone()) != Some(seen)) {
+            changed.notify_one();
+        }
+    };
+    tokio::spawn(async move {
+        loop {
+            let served = client.list_api_group_resources(policies::API).await;
+            match served {
+                Ok(list) if list.resources.iter().any(|one| one.name == policies::PLURAL) => {
+                    watch_policies(&client, &tell).await;
+                }
+                Ok(_) => tell(None),
+                Err(kube::Error::Api(status)) if status.code == 404 => tell(None),
+                Err(error) => {
+                    tracing::warn!(error = %causes(&error), "what the API server serves");
+                    // Nothing else waits for it.
+                    tell(None);
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    receiver
+}
+
+/// Until the watch ends.
+async fn watch_policies(client: &Client, tell: &impl Fn(Seen)) {
+    let (group, version) = policies::API.split_once('/').unwrap_or_default();
+    let kind = GroupVersionKind::gvk(group, version, policies::KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, policies::PLURAL);
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), cilium::pinned::RECORD_NAMESPACE, &resource);
+    let config = watcher::Config::default().fields(&format!("metadata.name={}", policies::POLICY));
+    let mut seen = std::collections::BTreeMap::new();
+    let mut events = std::pin::pin!(watcher(api, config));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => seen.clear(),
+            Ok(watcher::Event::InitApply(mut object)) => {
+                slim_dynamic(&mut object);
+                seen.insert(object.metadata.name.clone(), object);
+            }
+            Ok(watcher::Event::Apply(mut object)) => {
+                slim_dynamic(&mut object);
+                seen.insert(object.metadata.name.clone(), object);
+                tell(Some(all(&seen)));
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                seen.remove(&object.metadata.name);
+                tell(Some(all(&seen)));
+            }
+            Ok(watcher::Event::InitDone) => tell(Some(all(&seen))),
+            Err(error) => {
+                tracing::warn!(error = %causes(&error), "the watch of network policies ended");
+                return;
+            }
+        }
+    }
+}
+
+fn slim_dynamic(object: &mut DynamicObject) {
+    object.metadata.managed_fields = None;
+}
+
+fn all<K>(seen: &std::collections::BTreeMap<K, DynamicObject>) -> Vec<Value> {
+    seen.values().filter_map(|object| serde_json::to_value(object).ok()).collect()
+}
+
 /// An error with what it comes of.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -159,6 +243,7 @@ impl Stores {
         drop(self.operators.wait_until_ready().await);
         drop(self.jobs.wait_until_ready().await);
         drop(self.pods.wait_until_ready().await);
+        drop(self.policies.clone().wait_for(Option::is_some).await);
     }
 
     fn objects(&self) -> Objects {
@@ -169,6 +254,7 @@ impl Stores {
             operator: values(&self.operators).pop(),
             job: values(&self.jobs).pop(),
             pods: values(&self.pods),
+            policies: self.policies.borrow().clone().flatten(),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! - [`run::take_over`] plans again inside the lock, holds the digest against the consent, and
 //!   carries the plan out so that a kill between any two calls can be finished by the next run.
 //! - [`adopt`] is the same for any chart: its objects come from another release, or from none.
+//! - [`change`] brings ichor's own release of Cilium to other values or another version.
 //! - [`relocation`] moves a release's records to another namespace, name or driver.
 //! - [`report`] shows a plan as a page, as Markdown or as JSON.
 //! - [`access`] tells which rights are missing to look at all of it.
@@ -17,6 +18,7 @@
 
 pub mod access;
 pub mod adopt;
+pub mod change;
 mod credentials;
 pub mod gate;
 pub mod inventory;

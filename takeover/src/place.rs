@@ -46,22 +46,30 @@ pub struct Words {
 }
 
 /// Ichor's own release of Cilium.
-pub static CILIUM: Place = Place {
-    release: Cow::Borrowed(RELEASE),
-    namespace: Cow::Borrowed(NAMESPACE),
-    home: Cow::Borrowed(RECORD_NAMESPACE),
-    records: ObjectKind::Secret,
-    lease: Cow::Borrowed("ichor-cni"),
-    plan: Cow::Borrowed("ichor-cni-plan"),
-    backup: Cow::Borrowed("ichor-cilium-prior-release"),
-    is_shared: false,
-    words: Words {
-        what: Cow::Borrowed("Cilium"),
-        look: Cow::Borrowed("ichor adopt --cilium-only --plan"),
-        restore: Cow::Borrowed("ichor cni restore"),
-        accept: "--accept-cilium-diff",
-    },
-};
+pub static CILIUM: Place = own("ichor-cni-plan", "ichor adopt --cilium-only --plan");
+
+/// The same release, when it is ichor's and is changed: the plan of the takeover stays where it is,
+/// since it says how everything is given back.
+pub static CHANGE: Place = own("ichor-cni-change", "ichor cni plan --change");
+
+const fn own(plan: &'static str, look: &'static str) -> Place {
+    Place {
+        release: Cow::Borrowed(RELEASE),
+        namespace: Cow::Borrowed(NAMESPACE),
+        home: Cow::Borrowed(RECORD_NAMESPACE),
+        records: ObjectKind::Secret,
+        lease: Cow::Borrowed("ichor-cni"),
+        plan: Cow::Borrowed(plan),
+        backup: Cow::Borrowed("ichor-cilium-prior-release"),
+        is_shared: false,
+        words: Words {
+            what: Cow::Borrowed("Cilium"),
+            look: Cow::Borrowed(look),
+            restore: Cow::Borrowed("ichor cni restore"),
+            accept: "--accept-cilium-diff",
+        },
+    }
+}
 
 impl Place {
     /// Any other release, with everything in its own namespace. `look` is the command that shows

@@ -9,6 +9,7 @@ use helm_rs::cluster::{Clock, Cluster};
 use crate::place::Place;
 use crate::plan::{PlanError, Prepared};
 use crate::run::lock::LeaseName;
+use crate::run::stored::StoredPlan;
 
 /// What is taken over, and how a plan of it is made.
 pub trait Subject {
@@ -26,6 +27,16 @@ pub trait Subject {
 
     /// The Leases that make up the lock: the release's own, and that of the one it comes from.
     fn leases(&self) -> BTreeSet<LeaseName>;
+
+    /// Whether ichor's own release is changed, and nothing taken over.
+    fn is_change(&self) -> bool {
+        false
+    }
+
+    /// Whether a stored plan is of what is asked for now, so that it may be finished.
+    fn resumes(&self, _stored: &StoredPlan) -> bool {
+        true
+    }
 
     /// Makes a plan. Nothing is written.
     ///

@@ -246,6 +246,7 @@ fn upgrade() -> Plan {
             checked: 274,
             missing: Vec::new(),
             unchecked: vec!["rules of ClusterRole cilium: not readable".to_owned()],
+            granted: false,
         },
         talos_inventory: Some(InventoryAbout {
             exists: true,

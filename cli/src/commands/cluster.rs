@@ -1,23 +1,28 @@
-//! `ichor cluster`: the TalosCluster of a cluster, on one screen.
+//! `ichor cluster`: the network of a cluster and who looks after it, on one screen.
 
-use api::{CniPreset, Condition, ConditionStatus, DetectedCni, TalosCluster, reason, type_};
+use api::{CniPreset, DetectedCni, TalosCluster, type_};
+use cilium::detect::{Detected, detect};
+use cilium::version::image_tag;
 use clap::{Args, Subcommand};
 use goyaml::Limits;
-use helm_rs::cluster::{Cluster, ClusterError, ListQuery, Resource, list_all};
+use helm_rs::cluster::{Cluster, ListQuery, Resource, list_all};
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
-use serde_json::{Value, json};
+use serde_json::json;
 use takeover::access::Purpose;
-use takeover::run::status::{Own, StatusError, status};
+use takeover::run::status::{Own, status};
 
 use super::Context;
 use super::cni::place::PlaceFlags;
-use super::cni::shared::{no, of_cluster};
+use super::cni::shared::of_cluster;
 use super::cni::trouble::reading_error;
+use super::managed::next::{Step, next};
+use super::managed::{
+    ClustersError, Controller, condition_line, look_at_controller, talos_clusters, waiting_job_pods,
+};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::{Output, printable, write_structured};
-use crate::session::Host;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -27,14 +32,16 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = concat!(
-    "Reads the TalosClusters, and ichor's release of Cilium. Writes nothing.\n\n",
+    "Reads the TalosClusters, the controller, and ichor's release of Cilium. Writes nothing. What this\n",
+    "identity may not read is said in its place.\n\n",
     "Examples:\n",
     "  ichor cluster status\n",
-    "  ichor cluster status --output json | jq -r '.clusters[0].status.cni.detected'\n\n",
+    "  ichor cluster status --output json | jq -r '.clusters[0].status.cni.detected'\n",
+    "  ichor cluster status --output json | jq -r '.next[].text'\n\n",
     "Exit codes:\n",
     "  0  handed over and healthy, or unmanaged\n",
     "  1  it cannot be told\n",
-    "  2  something is to be done or waited for; or there is no TalosCluster"
+    "  2  something is to be done or waited for; or there is no TalosCluster; or they may not be read"
 ))]
 pub(crate) struct Arguments {
     /// Form of the result
@@ -44,10 +51,16 @@ pub(crate) struct Arguments {
     place: PlaceFlags,
 }
 
-/// What was read.
+/// What was read. What may not be read is its reason.
 struct Found {
-    clusters: Vec<TalosCluster>,
-    own: Result<Option<Own>, StatusError>,
+    /// None where their kind is not known.
+    clusters: Option<Vec<TalosCluster>>,
+    controller: Controller,
+    own: Result<Option<Own>, String>,
+    /// What runs; looked at where no controller says it.
+    cni: Result<Detected, String>,
+    /// Why the Job's pods do not start.
+    pods: Vec<String>,
 }
 
 /// The definition, with the cluster's flags as commands on Cilium have them.
@@ -60,94 +73,153 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
     let host = place.open_any(context)?;
     let engine = Engine::new(EngineOptions::default());
     let looked = host.look(context, &engine, async |session| {
-        let objects = talos_clusters(&*session.cluster).await?;
-        let own = status(&*session.cluster, session.clock).await.map(|status| status.facts.own);
-        Ok::<_, ClusterError>((objects, own))
+        let cluster = &*session.cluster;
+        let clusters = talos_clusters(cluster).await?;
+        let own = status(cluster, session.clock).await.map(|status| status.facts.own);
+        Ok::<_, ClustersError>(Found {
+            clusters,
+            controller: look_at_controller(cluster, session.clock).await,
+            own: own.map_err(|error| error_chain(&error)),
+            cni: what_runs(cluster).await,
+            pods: waiting_job_pods(cluster).await,
+        })
     })?;
-    let (objects, own) =
+    let found =
         looked.0.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
-    let clusters: Vec<TalosCluster> =
-        objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(
-            |error| CommandError::new(format_args!("a TalosCluster cannot be read: {error}")),
-        )?;
-    let found = Found { clusters, own };
-    let data = data(&found)?;
-    let screens: Vec<String> =
-        found.clusters.iter().map(|cluster| account(cluster, &found)).collect();
-    let text = if screens.is_empty() { NONE.to_owned() } else { screens.join("\n") };
+    let clusters = found.clusters.as_deref().unwrap_or_default();
+    let steps: Vec<Vec<Step>> =
+        clusters.iter().map(|cluster| next(cluster, &found.controller, &found.pods)).collect();
+    let screens: Vec<String> = clusters
+        .iter()
+        .zip(&steps)
+        .map(|(cluster, steps)| screen(cluster, steps, &found))
+        .collect();
+    let text = if screens.is_empty() { nobody(&found) } else { screens.join("\n") };
+    let is_well = !screens.is_empty() && !steps.iter().flatten().any(|step| step.is_due);
+    let data = data(&found, steps)?;
     write_structured(context.ui, output, &data, text.as_bytes())?;
-    let is_well = |cluster: &TalosCluster| next(cluster).is_none();
-    let is_well = !found.clusters.is_empty() && found.clusters.iter().all(is_well);
     Ok(if is_well { Exit::Done } else { Exit::No })
 }
 
-const NONE: &str = "There is no TalosCluster: nothing hands this cluster's CNI over.\n\
-                    next: ichor cni status, or install charts/ichor and write a TalosCluster\n";
-
-/// The TalosClusters; none where their kind is not known.
-pub(crate) async fn talos_clusters(cluster: &dyn Cluster) -> Result<Vec<Value>, ClusterError> {
-    let resource =
-        Resource::builtin("ichor.maesh.dev/v1alpha1", "TalosCluster", "talosclusters", false);
-    match list_all(cluster, &resource, &ListQuery::default()).await {
-        Ok(page) => Ok(page.items),
-        Err(error) if error.is_not_found() => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// The network plugins and nodes.
+async fn what_runs(cluster: &dyn Cluster) -> Result<Detected, String> {
+    let mut lists = Vec::new();
+    for resource in [
+        Resource::builtin("v1", "Node", "nodes", false),
+        Resource::builtin("apps/v1", "DaemonSet", "daemonsets", true),
+    ] {
+        let page = list_all(cluster, &resource, &ListQuery::default()).await;
+        lists.push(page.map_err(|error| error.to_string())?.items);
     }
-}
-
-/// Refuses what is about ichor's Cilium where a TalosCluster says that the CNI is somebody else's.
-///
-/// Who may not see TalosClusters goes on: that is the Job above all, which the controller makes for
-/// a managed one only. A snapshot is rehearsed on as it is.
-///
-/// # Errors
-/// It is unmanaged.
-pub(crate) fn check_managed(host: &Host, context: &mut Context<'_>) -> Result<(), CommandError> {
-    if host.as_stage().is_some() {
-        return Ok(());
-    }
-    let engine = Engine::new(EngineOptions::default());
-    let looked = host.look(context, &engine, async |session| {
-        talos_clusters(&*session.cluster).await.unwrap_or_default()
-    })?;
-    let has = |preset: &str| {
-        looked.0.iter().any(|cluster| {
-            cluster.pointer("/spec/cni/preset").and_then(Value::as_str) == Some(preset)
-        })
+    let (Some(daemon_sets), Some(nodes)) = (lists.pop(), lists.pop()) else {
+        return Err(String::new());
     };
-    if has("unmanaged") && !has("cilium") {
-        return Err(no(
-            "the CNI is not managed by Ichor (spec.cni.preset: unmanaged)",
-            "see `ichor cluster status`",
-        ));
-    }
-    Ok(())
+    detect(&nodes, &daemon_sets).map_err(|error| error.to_string())
 }
 
-fn data(found: &Found) -> Result<goyaml::Value, CommandError> {
+/// In one word, with its version.
+fn name_of(detected: &Detected) -> String {
+    let version = match (detected.agents.first(), detected.others.first()) {
+        (Some(agent), _) => image_tag(&agent.image),
+        (None, other) => other.and_then(|other| other.version.as_deref()),
+    };
+    match version {
+        Some(version) => format!("{} {version}", detected.kind()),
+        None => detected.kind().to_string(),
+    }
+}
+
+fn data(found: &Found, steps: Vec<Vec<Step>>) -> Result<goyaml::Value, CommandError> {
     let own = found.own.as_ref().ok();
-    let data = json!({ "clusters": found.clusters, "release": own });
+    let steps: Vec<Step> = steps.into_iter().flatten().collect();
+    let mut data = json!({
+        "clusters": found.clusters.as_deref().unwrap_or_default(),
+        "controller": found.controller,
+        "release": own,
+        "next": steps,
+    });
+    if let Ok(cni) = &found.cni {
+        data["detected"] = json!(cni.kind());
+    }
+    let unread: Vec<&String> =
+        found.own.as_ref().err().into_iter().chain(found.cni.as_ref().err()).collect();
+    if !unread.is_empty() {
+        data["unread"] = json!(unread);
+    }
     goyaml::json::from_json(data.to_string().as_bytes(), &Limits::default())
         .map_err(CommandError::new)
 }
 
+/// Where there is no TalosCluster.
+fn nobody(found: &Found) -> String {
+    let mut lines = vec![match &found.clusters {
+        None => {
+            "There is no TalosCluster, and its definition is not installed: nothing hands this \
+                 cluster's CNI over."
+                .to_owned()
+        }
+        Some(_) => "There is no TalosCluster: nothing hands this cluster's CNI over.".to_owned(),
+    }];
+    lines.push(match &found.cni {
+        Ok(detected) => format!("cni: {}", name_of(detected)),
+        Err(why) => format!("cni: not seen ({why})"),
+    });
+    lines.push(release(found));
+    lines.push(format!("controller: {}", found.controller.tell()));
+    lines.push(
+        match (&found.own, found.controller.is_there()) {
+            (Ok(Some(own)), false) if own.status == "deployed" => {
+                "next: ichor cni status (Cilium is ichor's, without a controller)"
+            }
+            (_, true) => "next: ichor adopt (shows the plan, asks, and hands Cilium over)",
+            (_, false) => {
+                "next: ichor adopt --cilium-only --plan (a takeover from here), or install the \
+                 controller, charts/ichor, and then ichor adopt"
+            }
+        }
+        .to_owned(),
+    );
+    lines_of(&lines)
+}
+
+fn lines_of(lines: &[String]) -> String {
+    lines.iter().map(|line| printable(line) + "\n").collect()
+}
+
+fn release(found: &Found) -> String {
+    match &found.own {
+        Ok(Some(own)) => format!("release: cilium, revision {}, {}", own.revision, own.status),
+        Ok(None) => "release: none of ichor's yet".to_owned(),
+        Err(why) => format!("release: not seen ({why})"),
+    }
+}
+
 /// One screen about one of them.
-fn account(cluster: &TalosCluster, found: &Found) -> String {
+fn screen(cluster: &TalosCluster, steps: &[Step], found: &Found) -> String {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let mut lines = vec![format!("cluster: {name}"), format!("cni: {}", cni(cluster))];
     if cluster.spec.cni.preset == CniPreset::Cilium {
-        lines.push(match &found.own {
-            Ok(Some(own)) => {
-                format!("release: cilium, revision {}, {}", own.revision, own.status)
-            }
-            Ok(None) => "release: none of ichor's yet".to_owned(),
-            Err(error) => format!("release: cannot be read ({})", error_chain(error)),
-        });
+        lines.push(release(found));
+        lines.push(format!("controller: {}", found.controller.tell()));
     }
     let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice());
-    lines.extend(conditions.unwrap_or_default().iter().map(condition));
-    lines.push(format!("next: {}", next(cluster).unwrap_or("nothing")));
-    lines.into_iter().map(|line| printable(&line) + "\n").collect()
+    lines.extend(conditions.unwrap_or_default().iter().map(condition_line));
+    if is_in_progress(cluster) {
+        lines.extend(found.pods.iter().map(|pod| format!("waiting: {pod}")));
+    }
+    match steps {
+        [] => lines.push("next: nothing".to_owned()),
+        steps => lines.extend(steps.iter().map(|step| format!("next: {}", step.text))),
+    }
+    lines_of(&lines)
+}
+
+/// Whether a Job may be at work.
+fn is_in_progress(cluster: &TalosCluster) -> bool {
+    [type_::CNI_HANDOVER, type_::VALUES_APPLIED, type_::CILIUM_UPGRADE_AVAILABLE]
+        .into_iter()
+        .filter_map(|type_| cluster.condition(type_))
+        .any(|condition| condition.reason == api::reason::IN_PROGRESS)
 }
 
 fn cni(cluster: &TalosCluster) -> String {
@@ -158,34 +230,4 @@ fn cni(cluster: &TalosCluster) -> String {
         CniPreset::Unmanaged => format!("unmanaged ({detected}, not managed by Ichor)"),
         CniPreset::Cilium => format!("{detected}{version} (preset cilium, managed by Ichor)"),
     }
-}
-
-fn condition(condition: &Condition) -> String {
-    let Condition { type_, status, reason, last_transition_time, message, .. } = condition;
-    format!("{type_}: {status:?}, {reason}, since {last_transition_time}: {message}")
-}
-
-/// What is to be done; none when nothing is.
-fn next(cluster: &TalosCluster) -> Option<&'static str> {
-    if cluster.spec.cni.preset == CniPreset::Unmanaged {
-        return None;
-    }
-    let Some(handover) = cluster.condition(type_::CNI_HANDOVER) else {
-        return Some("wait for the controller (kubectl -n ichor-system get pods)");
-    };
-    if handover.status == ConditionStatus::True {
-        let healthy = cluster.condition(type_::CNI_HEALTHY);
-        let is_healthy = healthy.is_none_or(|one| one.status == ConditionStatus::True);
-        return (!is_healthy)
-            .then_some("look at Cilium's agents (kubectl -n kube-system get pods)");
-    }
-    Some(match handover.reason.as_str() {
-        reason::NOT_ADOPTED => "annotate it with ichor.maesh.dev/adopted=true",
-        reason::CONSENT_REQUIRED => {
-            "look at the plan (ichor cni plan --for-job), then annotate the TalosCluster with \
-             ichor.maesh.dev/accepted-plan and the plan's digest"
-        }
-        reason::REFUSED => "do what the message says; ichor cni plan --for-job tells more",
-        _ => "wait",
-    })
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use controller::Options;
+use controller::policies::Policies;
 use helm_rs::cluster::live::SystemClock;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+mod traces;
 
 use super::Context;
 use crate::error::CommandError;
@@ -32,7 +35,8 @@ enum Level {
     "Watches the TalosCluster objects of the cluster that it runs in (or that KUBECONFIG names), hands\n",
     "their CNI over by the Job kube-system/ichor-cni, and says in their status where that stands. Of\n",
     "several, one acts: the holder of the Lease ichor-system/ichor-controller. SIGTERM ends it after\n",
-    "what is under way. The chart charts/ichor installs it with the rights that it takes.\n\n",
+    "what is under way. The chart charts/ichor installs it with the rights that it takes.\n",
+    "Traces are sent, by OTLP over HTTP as JSON, to where OTEL_EXPORTER_OTLP_ENDPOINT says.\n\n",
     "Examples:\n",
     "  ichor controller --image=example.org/ichor:0.1.0 --identity=$(POD_NAME)\n\n",
     "Exit codes:\n",
@@ -49,6 +53,9 @@ pub(crate) struct Arguments {
     /// Where /healthz, /readyz and /metrics are; `:PORT` on all addresses
     #[arg(long, value_name = "ADDRESS:PORT", default_value = ":8080", value_parser = address)]
     listen: SocketAddr,
+    /// Apply ichor's own CiliumNetworkPolicy objects in namespace ichor-system, where Cilium runs
+    #[arg(long)]
+    network_policies: bool,
     /// Form of what is told on standard error
     #[arg(long, value_enum, value_name = "FORM", default_value = "json")]
     log_format: LogFormat,
@@ -71,7 +78,14 @@ pub(crate) fn run(arguments: Arguments, context: &Context<'_>) -> Result<Exit, C
         .enable_all()
         .build()
         .map_err(CommandError::new)?;
+    let traces = traces::traces(context.environment)?;
+    let policies = Policies {
+        port: arguments.listen.port(),
+        traces: traces.as_ref().and_then(|traces| traces::port(&traces.url)),
+    };
     let options = Options {
+        policies: arguments.network_policies.then_some(policies),
+        traces,
         image: arguments.image,
         identity: arguments.identity,
         listen: arguments.listen,

@@ -12,6 +12,8 @@ mod completions;
 mod controller;
 pub(crate) mod etcd;
 mod man;
+#[cfg(feature = "controller")]
+mod managed;
 mod registry;
 mod release;
 mod snapshot;
@@ -89,7 +91,7 @@ enum Command {
     /// A cluster in a file: take one, look at it, compare two
     #[command(subcommand, arg_required_else_help = true)]
     Snapshot(snapshot::Command),
-    /// Bring a running cluster under ichor: its Cilium
+    /// Bring a running cluster under ichor: its network
     #[cfg(feature = "offline")]
     Adopt(Box<adopt::Arguments>),
     /// Look at and take over the running Cilium
@@ -191,7 +193,7 @@ fn dispatch(
         Command::Etcd(command) => etcd::run(command, &mut context),
         Command::Snapshot(command) => snapshot::run(command, &mut context),
         #[cfg(feature = "offline")]
-        Command::Adopt(arguments) => adopt::run(&arguments, &mut context),
+        Command::Adopt(arguments) => adopt::run(*arguments, &mut context),
         #[cfg(feature = "offline")]
         Command::Cni(command) => cni::run(*command, &mut context),
         #[cfg(feature = "controller")]

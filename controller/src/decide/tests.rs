@@ -36,12 +36,21 @@ fn facts() -> Facts {
         live: Some(Live::read(&json!({}), &config).unwrap()),
         talos: false,
         digest: "live".to_owned(),
+        policies: None,
         job: None,
     }
 }
 
 fn job(state: JobState, attempt: u32) -> Job {
-    Job { uid: "j".to_owned(), attempt, asked: asked(&cluster()), live: "live".to_owned(), state }
+    Job {
+        uid: "j".to_owned(),
+        attempt,
+        asked: asked(&cluster()),
+        live: "live".to_owned(),
+        goal: String::new(),
+        summary: None,
+        state,
+    }
 }
 
 fn ended(ending: Ending, at: &str, attempt: u32) -> Job {

@@ -33,7 +33,7 @@ pub use managed_fields::FieldConflict;
 pub use merge::{CustomMerge, MergeError, patch_for};
 pub use recreate::RecreateError;
 pub use remove::{Left, Removed, wait_until_gone};
-pub use wait::{WaitError, WaitOptions, Waiting, wait};
+pub use wait::{WaitError, WaitOptions, Waiting, pod_reasons, selector, wait};
 pub(crate) use write::is_kept;
 pub use write::{
     KEEP, Live, Method, ObjectError, Outcome, RESOURCE_POLICY, UpdateError, WriteErrors, Writer,

@@ -417,7 +417,7 @@ fn changed(now: &[Waiting], before: &[Waiting]) -> bool {
 }
 
 /// What keeps a pod from being ready.
-fn pod_reasons(pod: &Value) -> Vec<String> {
+pub fn pod_reasons(pod: &Value) -> Vec<String> {
     let name = text(pod, "/metadata/name");
     let mut reasons = Vec::new();
     for statuses in ["/status/initContainerStatuses", "/status/containerStatuses"] {
@@ -452,7 +452,7 @@ fn pod_reasons(pod: &Value) -> Vec<String> {
 }
 
 /// The label selector of a workload or Service, as text.
-pub(super) fn selector(object: &Value) -> Option<String> {
+pub fn selector(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
     let labels = selector.get("matchLabels").or_else(|| {
         // A Service's or ReplicationController's selector is the labels themselves.

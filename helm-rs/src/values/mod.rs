@@ -19,7 +19,7 @@ pub use coalesce::{
 };
 pub use dependencies::{missing_dependencies, process_dependencies};
 pub use graph::{Graph, Node, TableId};
-pub use options::{Options, OptionsError, ReadError};
+pub use options::{Options, OptionsError, ReadError, merge_maps};
 pub use schema::{SchemaCache, SchemaError, validate, validate_schema};
 pub use set::{
     FileError, SetError, parse_file, parse_json, parse_literal, parse_set, parse_set_string,

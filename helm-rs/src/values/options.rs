@@ -109,7 +109,7 @@ fn failed(flag: &'static str) -> impl Fn(SetError) -> OptionsError {
 
 /// Joins a values file into what earlier files said, as `mergeMaps`: tables are joined, anything
 /// else is replaced, null included.
-fn merge_maps(base: &mut Map, other: Map) {
+pub fn merge_maps(base: &mut Map, other: Map) {
     for (key, value) in other {
         match (base.get_mut(&key), value) {
             (Some(Value::Map(base)), Value::Map(other)) => merge_maps(base, other),

@@ -200,6 +200,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
         dry_runs: request.dry_runs,
         kube_prism: &KubePrism::NotAsked,
         reading: needs,
+        before: None,
     };
     let mut prepared = Box::pin(gated(&making, survey, plan, key, settled)).await?;
     strangers(request, &mut prepared);

@@ -158,8 +158,21 @@ pub fn desired(wanted: &Wanted, live: &Value) -> Desired {
 /// # Errors
 /// [`mergepatch::Error`]
 pub fn patch(desired: &Value, live: &Value) -> Result<Option<Patch>, mergepatch::Error> {
+    patch_from(desired, desired, live)
+}
+
+/// The three-way patch that also deletes what `original`, an earlier revision's object, has and
+/// the desired one has not.
+///
+/// # Errors
+/// [`mergepatch::Error`]
+pub fn patch_from(
+    original: &Value,
+    desired: &Value,
+    live: &Value,
+) -> Result<Option<Patch>, mergepatch::Error> {
     let untyped = mergepatch::Untyped::ThreeWay;
-    let patch = mergepatch::helm(desired, desired, live, embedded(), untyped)?;
+    let patch = mergepatch::helm(original, desired, live, embedded(), untyped)?;
     if patch.is_empty() {
         return Ok(None);
     }

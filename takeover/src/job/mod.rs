@@ -12,16 +12,18 @@
 mod hand_over;
 mod pod;
 mod roles;
+mod summary;
 
 use cilium::pinned::{NAMESPACE, RECORD_NAMESPACE};
 use helm_rs::cluster::Subject;
 use serde_json::{Value, json};
 
 pub use hand_over::{RecordsRole, records_roles, remove_records_roles};
-pub use pod::{ApiServer, JobOptions, TALOS_API_SERVER, VALUES_SECRET, api_server};
+pub use pod::{ApiServer, ChangeOptions, JobOptions, TALOS_API_SERVER, VALUES_SECRET, api_server};
 pub use roles::{Place, place};
+pub use summary::Summary;
 
-use crate::plan::Needs;
+use crate::plan::{Missing, Needs};
 
 /// The name of the Job, its ServiceAccount, and most of its Roles.
 pub const NAME: &str = "ichor-cni";
@@ -62,6 +64,19 @@ pub fn objects(needs: &Needs, options: &JobOptions) -> Vec<Value> {
 /// The Roles and ClusterRoles of the Job, each followed by its binding.
 pub fn rights(needs: &Needs) -> Vec<Value> {
     roles::objects(needs)
+}
+
+/// Those of [`rights`] in which something is missing, whole.
+pub fn missing_rights(needs: &Needs, missing: &[Missing]) -> Vec<Value> {
+    let lacks = |pair: &[Value]| {
+        let Some(role) = pair.first() else { return false };
+        let place = roles::title(
+            role["metadata"]["namespace"].as_str().unwrap_or_default(),
+            role["metadata"]["name"].as_str().unwrap_or_default(),
+        );
+        missing.iter().any(|missing| missing.role == place)
+    };
+    rights(needs).chunks(2).filter(|pair| lacks(pair)).flatten().cloned().collect()
 }
 
 fn metadata(name: &str, namespace: &str) -> Value {

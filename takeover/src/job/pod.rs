@@ -46,6 +46,17 @@ pub struct JobOptions {
     pub api_server: Option<ApiServer>,
     /// The operator's values file; none when there is a record.
     pub values: Option<Vec<u8>>,
+    /// What is changed of ichor's own release; none to take over.
+    pub change: Option<ChangeOptions>,
+}
+
+/// A change of ichor's own release, beside its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeOptions {
+    /// Whether the release is brought to the pinned chart.
+    pub upgrade: bool,
+    /// Who is to answer for Services, as `--kube-proxy` reads it; empty: as it is.
+    pub kube_proxy: String,
 }
 
 /// KubePrism, which every node of Talos has.
@@ -166,8 +177,18 @@ fn container(options: &JobOptions) -> Value {
 }
 
 fn arguments(options: &JobOptions) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["cni", "run", "--takeover"].into_iter().map(str::to_owned).collect();
+    let mut arguments: Vec<String> = ["cni", "run"].into_iter().map(str::to_owned).collect();
+    match &options.change {
+        None => arguments.push("--takeover".to_owned()),
+        Some(change) => {
+            if change.upgrade {
+                arguments.push("--upgrade".to_owned());
+            }
+            if !change.kube_proxy.is_empty() {
+                arguments.push(format!("--kube-proxy={}", change.kube_proxy));
+            }
+        }
+    }
     if !options.digest.is_empty() {
         arguments.push(format!("--digest={}", options.digest));
     }

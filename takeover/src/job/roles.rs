@@ -29,10 +29,15 @@ impl Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.namespace.as_str() {
-            "" => write!(f, "ClusterRole {}", self.name),
-            namespace => write!(f, "Role {} in namespace {namespace}", self.name),
-        }
+        f.write_str(&title(&self.namespace, self.name))
+    }
+}
+
+/// What a Role of the Job is called where a right is missing in it.
+pub(super) fn title(namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("ClusterRole {name}"),
+        namespace => format!("Role {name} in namespace {namespace}"),
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) fn consent(place: &Place, plan: &mut Plan) {
             (figures.differences, "leaf", "leaves", "change"),
             (figures.residue, "live-only leaf or object", "live-only leaves or objects", "stay"),
             (figures.creations, "object", "objects", "be created"),
+            (figures.deletions, "object", "objects", "be deleted"),
         ] {
             if count > 0 {
                 let what = if count == 1 { one } else { many };

@@ -16,6 +16,7 @@ use helm_rs::render::Engine;
 use serde_json::{Value, json};
 
 use super::asks::consent;
+use super::before;
 use super::begun;
 use super::cause::{self, Causes, object_key};
 use super::making::Making;
@@ -40,6 +41,7 @@ use crate::rendered::{
 };
 use crate::run::lock::LeaseName;
 use crate::run::status;
+use crate::run::stored::Asked;
 use crate::subject::Subject;
 use crate::survey::{Survey, SurveyError, builtin, read, survey};
 
@@ -117,6 +119,8 @@ pub struct Prepared {
     pub objects: Vec<PreparedObject>,
     /// The rights that it takes.
     pub needs: Needs,
+    /// The values that a change was asked for with; none for a takeover.
+    pub asked: Option<Asked>,
 }
 
 impl Prepared {
@@ -131,6 +135,7 @@ impl Prepared {
             recovered: None,
             objects: Vec::new(),
             needs: Needs::default(),
+            asked: None,
         }
     }
 }
@@ -144,6 +149,8 @@ pub struct PreparedObject {
     pub desired: Desired,
     /// Leaves that come out differently each time.
     pub generated: BTreeSet<gate::Path>,
+    /// What an earlier revision wrote, where the write takes some of it away.
+    pub original: Option<Value>,
     /// The live object; none when it is to be created.
     pub live: Option<Value>,
     /// Nothing is to be written.
@@ -402,6 +409,7 @@ pub(crate) async fn gated(
             item,
             desired: state.desired,
             generated: state.generated,
+            original: state.original,
             keep: state.action == Action::Keep,
             live: state.live,
             before,
@@ -413,8 +421,15 @@ pub(crate) async fn gated(
     let foreign_only = foreign_only(&survey, &settled, &rendered);
     plan.left_objects = left_objects(making, &foreign_only).await;
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
+    let gone = making.before.map(|before| before.gone(&rendered.objects)).unwrap_or_default();
+    let (deleted, left) = before::deletions(&**making.cluster, making.place, &gone).await;
+    parts.extend(deleted.iter().map(|one| json!({ "delete": one.about.to_string(), "uid": one.uid })));
+    plan.deletions = deleted;
+    plan.left_objects.extend(left);
     let mut needs = needs(making, &survey, &plan, &written, &foreign_only, &source.looked_up).await;
     needs.looking(&settled.looking);
+    needs.deleting(&gone);
+    drop(gone);
     drop(written);
     rendered.keep(&kept);
     room::records(making.place, &mut plan, &survey, &settled, &rendered);
@@ -451,6 +466,7 @@ pub(crate) async fn gated(
         recovered: None,
         objects: prepared,
         needs,
+        asked: None,
     };
     if is_written {
         room::stored_plan(making.place, &mut prepared);

@@ -6,6 +6,7 @@ use helm_rs::chart::Chart;
 use helm_rs::cluster::{Clock, Cluster};
 use helm_rs::render::Engine;
 
+use super::before::Before;
 use super::make::Request;
 use super::{DryRuns, KubePrism, Needs, WhoWrites};
 use crate::place::{CILIUM, Place};
@@ -35,6 +36,9 @@ pub(crate) struct Making<'a> {
     pub(crate) kube_prism: &'a KubePrism,
     /// The rights that it took until here.
     pub(crate) reading: Needs,
+    /// What the release wrote before, where it is ichor's and is changed. A takeover has none, and
+    /// deletes nothing.
+    pub(crate) before: Option<&'a Before>,
 }
 
 impl<'a> Making<'a> {
@@ -54,6 +58,7 @@ impl<'a> Making<'a> {
             dry_runs: request.dry_runs,
             kube_prism: &request.kube_prism,
             reading,
+            before: None,
         }
     }
 }

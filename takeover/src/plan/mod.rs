@@ -5,6 +5,7 @@
 //! [`HIDDEN`], and enter the digest as keyed hashes.
 
 mod asks;
+pub(crate) mod before;
 pub(crate) mod begun;
 mod cause;
 mod digest;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::inventory::InventoryAbout;
+use crate::job::Summary;
 
 pub use digest::{Key, hash_leaves};
 pub(crate) use digest::{is_stand_in_entry, sha256};
@@ -41,6 +43,9 @@ pub use text::{Look, to_terminal, to_text};
 
 /// The form of a plan's JSON.
 pub const SCHEMA_VERSION: &str = "ichor.maesh.dev/cni-plan/v1";
+
+/// The form of the JSON of a plan that changes ichor's own release of Cilium.
+pub const CHANGE_SCHEMA_VERSION: &str = "ichor.maesh.dev/cni-change/v1";
 
 /// The form of the JSON of a plan that adopts a release of any chart.
 pub const RELEASE_SCHEMA_VERSION: &str = "ichor.maesh.dev/release-plan/v1";
@@ -84,6 +89,10 @@ pub struct Plan {
     pub objects: Vec<ObjectPlan>,
     /// Live objects of the foreign release that the chart does not render, and which stay.
     pub left_objects: Vec<ObjectAbout>,
+    /// Objects of ichor's own release that the chart does not render any more, and that are deleted.
+    /// A takeover deletes none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deletions: Vec<DeletionAbout>,
     /// Workloads whose pods are replaced.
     pub restarts: Vec<Restart>,
     /// Foreign records that are backed up, then deleted.
@@ -144,6 +153,8 @@ pub enum Outcome {
     Resume,
     /// There is no CNI: Cilium is installed, and managed from then on.
     Install,
+    /// Ichor's own release gets other values, another version, or both.
+    Change,
 }
 
 /// What was found on the cluster.
@@ -267,6 +278,17 @@ pub enum Action {
     Create,
     /// It is a hook, which a takeover does not run.
     Hook,
+}
+
+/// An object that is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionAbout {
+    /// Which object.
+    #[serde(flatten)]
+    pub about: ObjectAbout,
+    /// Its UID: no other object of its name is deleted.
+    pub uid: String,
 }
 
 /// How the object after the write was computed.
@@ -450,6 +472,24 @@ impl Plan {
         self.release.as_ref().map_or(cilium::pinned::RECORD_NAMESPACE, |release| &release.namespace)
     }
 
+    /// Whether it changes ichor's own release, and takes nothing over.
+    pub fn is_change(&self) -> bool {
+        self.schema_version == CHANGE_SCHEMA_VERSION
+    }
+
+    /// What a Job says of it at its end.
+    pub fn summary(&self) -> Summary {
+        let figures = self.figures();
+        Summary {
+            digest: self.digest.clone(),
+            chart: self.chart.version.clone(),
+            differences: figures.differences,
+            residue: figures.residue,
+            creations: figures.creations,
+            deletions: figures.deletions,
+        }
+    }
+
     /// Whether nothing keeps the plan from being carried out.
     pub fn is_refused(&self) -> bool {
         !self.refusals.is_empty()
@@ -462,6 +502,7 @@ impl Plan {
             differences: sum(|object| object.differences.len()),
             residue: sum(|object| object.residue.len()) + self.left_objects.len(),
             creations: self.objects.iter().filter(|o| o.action == Action::Create).count(),
+            deletions: self.deletions.len(),
             restarts: self.restarts.len(),
             ownership: sum(|object| object.ownership.len()),
             generated: sum(|object| object.generated.len()),
@@ -470,10 +511,14 @@ impl Plan {
         }
     }
 
-    /// Whether the gate needs no consent.
+    /// Whether the gate needs no consent. What stays as it is was consented to by the takeover, so
+    /// that a change of ichor's own release need not ask for it again.
     pub fn gate_is_empty(&self) -> bool {
         let figures = self.figures();
-        figures.differences == 0 && figures.residue == 0 && figures.creations == 0
+        figures.differences == 0
+            && (figures.residue == 0 || self.is_change())
+            && figures.creations == 0
+            && figures.deletions == 0
     }
 
     /// The plan as JSON.
@@ -494,6 +539,8 @@ pub struct Figures {
     pub residue: usize,
     /// Objects that are created.
     pub creations: usize,
+    /// Objects that are deleted.
+    pub deletions: usize,
     /// Workloads whose pods are replaced.
     pub restarts: usize,
     /// Ownership leaves that change.

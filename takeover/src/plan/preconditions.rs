@@ -260,12 +260,7 @@ pub(super) fn settle(
         .collect();
     plan.values.changes = owned::changes(&facts)
         .into_iter()
-        .map(|change| OwnedChange {
-            key: change.key.clone(),
-            from: shown(change.live.as_ref()),
-            to: shown(Some(&change.wanted)),
-            needs_consent: change.needs_consent,
-        })
+        .map(owned_change)
         .collect();
     plan.outcome =
         if matches!(step, Step::Upgrade { .. }) { Outcome::Upgrade } else { Outcome::TakeOver };
@@ -279,6 +274,16 @@ pub(super) fn settle(
     Some(Settled { provenance, namespace, user, effective, step, looking })
 }
 
+/// A change of an owned key, for people.
+pub(crate) fn owned_change(change: owned::Change) -> OwnedChange {
+    OwnedChange {
+        from: shown(change.live.as_ref()),
+        to: shown(Some(&change.wanted)),
+        key: change.key,
+        needs_consent: change.needs_consent,
+    }
+}
+
 /// What is left to do when there are only ichor's own records.
 fn own_outcome(provenance: &Provenance) -> Outcome {
     if is_deployed(provenance) { Outcome::Nothing } else { Outcome::Resume }
@@ -290,7 +295,7 @@ pub(super) fn is_deployed(provenance: &Provenance) -> bool {
     newest.map(provenance::Revision::status) == Some(helm_rs::release::Status::Deployed)
 }
 
-fn shown(value: Option<&goyaml::Value>) -> String {
+pub(crate) fn shown(value: Option<&goyaml::Value>) -> String {
     value.map_or_else(String::new, |value| match value {
         goyaml::Value::String(text) => text.to_string(),
         other => goyaml::json::to_json(other).unwrap_or_default(),
@@ -303,7 +308,7 @@ fn kube_prism(request: &Request<'_>, detected: &detect::Detected) -> Option<Refu
 }
 
 /// DaemonSet and operator must be Ready.
-fn health(survey: &Survey) -> Vec<Refusal> {
+pub(crate) fn health(survey: &Survey) -> Vec<Refusal> {
     let number = |object: &Value, pointer: &str| {
         object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
     };

@@ -33,12 +33,15 @@ pub(super) fn records(
         let newest = settled.provenance.own.as_ref().and_then(|own| own.newest());
         let newest = newest.map_or(0, |newest| newest.revision);
         let revision = if plan.outcome == Outcome::Nothing { newest.max(1) } else { newest + 1 };
-        let what = format!(
+        let mut what = format!(
             "ichor's record ({} {}/sh.helm.release.v1.{}.v{revision})",
             place.kind(),
             place.home,
             place.release
         );
+        if plan.is_change() {
+            what = "ichor's next record".to_owned();
+        }
         let mut weight = Weight::of(&json!({}));
         weight.data = text.len() + DESCRIPTION;
         if let Some(excess) = weight.excess() {

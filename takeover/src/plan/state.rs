@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) why: String,
     pub(super) desired: Desired,
     pub(super) generated: BTreeSet<gate::Path>,
+    /// What an earlier revision wrote, where the write takes some of it away.
+    pub(super) original: Option<Value>,
     pub(super) live: Option<Value>,
     pub(super) after: Value,
     pub(super) classes: Classes,
@@ -73,6 +75,7 @@ pub(super) async fn state(
             after: desired.object.clone(),
             desired,
             generated,
+            original: None,
             live: None,
             classes: Classes::default(),
         };
@@ -101,11 +104,15 @@ pub(super) async fn state(
             after: live.clone(),
             desired,
             generated,
+            original: None,
             live: Some(live),
         });
     }
     let wrong = |source| PlanError::Patch { object: object.item.target.to_string(), source };
-    let patch = gate::patch(&desired.object, &live).map_err(wrong)?;
+    let original = making.before.and_then(|before| before.original(object));
+    let from = original.unwrap_or(&desired.object);
+    let patch = gate::patch_from(from, &desired.object, &live).map_err(wrong)?;
+    let original = original.cloned();
     let (after, computed, why) = match &patch {
         None => (live.clone(), Computed::Unchanged, String::new()),
         Some(patch) => after(making, &object.item, &live, patch).await?,
@@ -118,6 +125,7 @@ pub(super) async fn state(
         why,
         desired,
         generated,
+        original,
         live: Some(live),
         after,
         classes,

@@ -207,7 +207,8 @@ impl Page {
         let loud = !(view.objects.is_empty()
             && view.creations.is_empty()
             && view.residue.is_empty()
-            && view.left_objects.is_empty());
+            && view.left_objects.is_empty()
+            && view.deletions.is_empty());
         self.heading("Differences");
         for object in &view.objects {
             self.object(object);
@@ -238,6 +239,10 @@ impl Page {
                 let _ = writeln!(self.out, "    = {} stays: {}{by}", leaf.path, leaf.value);
             }
             self.folded("    ", object.leaves.len() - limit, "live-only leaves stay");
+        }
+        for deleted in &view.deletions {
+            let text = format!("{deleted} is deleted: the chart does not render it any more");
+            self.paragraph("  - ", &text, Some(Style::Old));
         }
         for left in &view.left_objects {
             self.paragraph("  = ", &format!("{left} stays: the chart does not render it"), None);
@@ -396,10 +401,21 @@ impl Page {
         let rights = &view.rights;
         // Where nothing is to be written, nobody was asked.
         let who = if rights.identity.is_empty() { "none asked" } else { &rights.identity };
-        let text = format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len());
+        let text = if rights.granted {
+            format!(
+                "{who}: {} checked; what is missing is granted before it begins",
+                rights.checked
+            )
+        } else {
+            format!("{who}: {} checked, {} missing", rights.checked, rights.missing.len())
+        };
         self.paragraph("  ", &text, None);
         for missing in &rights.missing {
-            self.paragraph("  missing: ", missing, Some(Style::Bad));
+            if rights.granted {
+                self.paragraph("  granted: ", missing, None);
+            } else {
+                self.paragraph("  missing: ", missing, Some(Style::Bad));
+            }
         }
     }
 

@@ -363,6 +363,7 @@ async fn fresh(
         key: key.0,
         objects,
         records: hashes,
+        asked: None,
     };
     Ok(Prepared { plan, stored: Some(stored), records })
 }
@@ -383,6 +384,7 @@ fn stored_object(key: &Key, item: &Item, live: &Value) -> StoredObject {
         keep: false,
         before: String::new(),
         after: String::new(),
+        original: None,
         former: Some(former_ownership(live)),
     };
     object.before = object.state(key, live);

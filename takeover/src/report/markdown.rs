@@ -122,13 +122,18 @@ fn gated(out: &mut String, view: &View) {
     let rights = &view.rights;
     let _ = writeln!(
         out,
-        "\n## Rights\n\n{} writes; {} right(s) checked, {} missing.\n",
+        "\n## Rights\n\n{} writes; {} right(s) checked, {}.\n",
         code(&rights.identity),
         rights.checked,
-        rights.missing.len()
+        if rights.granted {
+            "and what is missing is granted before it begins".to_owned()
+        } else {
+            format!("{} missing", rights.missing.len())
+        }
     );
     for missing in &rights.missing {
-        let _ = writeln!(out, "- missing: {}", code(missing));
+        let word = if rights.granted { "granted before it begins" } else { "missing" };
+        let _ = writeln!(out, "- {word}: {}", code(missing));
     }
     if let Some(talos) = &view.talos {
         let _ = writeln!(out, "\n## Talos inventory\n\n{}\n", plain(&talos.summary));
@@ -229,6 +234,12 @@ fn differences(out: &mut String, view: &View) {
 }
 
 fn residue(out: &mut String, view: &View) {
+    if !view.deletions.is_empty() {
+        out.push_str("\n## Deleted\n\nThe release had it, and the chart does not render it.\n\n");
+    }
+    for deleted in &view.deletions {
+        let _ = writeln!(out, "- {}", code(deleted));
+    }
     if view.residue.is_empty() && view.left_objects.is_empty() {
         return;
     }

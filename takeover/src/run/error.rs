@@ -9,6 +9,7 @@ use super::lock::LockError;
 use super::own::OwnError;
 use super::stored::StoredError;
 use super::strangers::LookError;
+use crate::job::Summary;
 use crate::plan::{PlanError, Refusal};
 
 /// Why a takeover ended.
@@ -30,12 +31,16 @@ pub enum RunError {
         consented: String,
         /// The digest of the plan as it is now.
         now: String,
+        /// That plan in short.
+        plan: Box<Summary>,
     },
     /// Something needs consent that was not given.
     #[error("refused: consent is missing: {missing}")]
     Consent {
         /// What is missing.
         missing: String,
+        /// The plan in short.
+        plan: Box<Summary>,
     },
     /// There is no lock.
     #[error(transparent)]
@@ -125,6 +130,14 @@ impl From<PlanError> for RunError {
 }
 
 impl RunError {
+    /// The plan that a consent is missing to.
+    pub fn plan(&self) -> Option<&Summary> {
+        match self {
+            Self::Consent { plan, .. } | Self::Digest { plan, .. } => Some(plan),
+            _ => None,
+        }
+    }
+
     /// Whether the answer is no, with nothing written but the namespace and the lock.
     pub fn is_refusal(&self) -> bool {
         matches!(

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helm_rs::apply::{Cancel, FIELD_MANAGER, Item, Observer, WaitError, WaitOptions, wait};
-use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Target, WriteOptions};
+use helm_rs::cluster::{
+    Cluster, ClusterError, DeleteOptions, Discovery, ErrorKind, Kind, Target, WriteOptions,
+};
 use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, Storage, StorageError};
 use helm_rs::release::{Record, Status};
@@ -16,10 +18,12 @@ use super::error::RunError;
 use super::lock::{self, Lock};
 use super::stored::{StoredObject, StoredPlan};
 use super::strangers::Live;
-use super::{own, record, rights, strangers};
+use super::{change, own, record, rights, strangers};
 use crate::gate;
 use crate::place::Place;
-use crate::plan::{Key, Outcome, Plan, Refusal};
+use crate::job::Summary;
+use crate::plan::{Key, Outcome, Plan, Prepared, Refusal};
+use crate::rendered::Rendered;
 use crate::subject::Subject;
 use crate::survey::{builtin, text};
 
@@ -61,8 +65,14 @@ pub struct Done {
     pub patched: Vec<String>,
     /// Objects that were created.
     pub created: Vec<String>,
+    /// Objects that were deleted.
+    pub deleted: Vec<String>,
     /// Objects that were as they should be.
     pub unchanged: usize,
+    /// The plan that was carried out, in short; none when nothing was left to be done.
+    pub summary: Option<Summary>,
+    /// Whether it was a change of ichor's own release.
+    pub changed: bool,
     /// What became of the foreign records.
     pub records: Retired,
     /// What somebody else has to do now.
@@ -93,7 +103,7 @@ pub async fn take_over<S: Subject>(run: &Run<'_, S>) -> Result<Done, RunError> {
     result
 }
 
-fn is_killed(error: &RunError) -> bool {
+pub(super) fn is_killed(error: &RunError) -> bool {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<ClusterError>() {
@@ -150,6 +160,9 @@ async fn locked<S: Subject>(
     lock: &Lock<'_>,
     cluster: &Fenced<'_>,
 ) -> Result<Done, RunError> {
+    if run.request.is_change() {
+        return Box::pin(change::locked(run, lock, cluster)).await;
+    }
     let (clock, place) = (run.request.clock(), run.request.place());
     let mut driver = ObjectDriver::new(cluster, clock, place.records, &place.home);
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
@@ -210,6 +223,7 @@ async fn locked<S: Subject>(
         }
     };
     stored.plan.digest.clone_into(&mut done.digest);
+    done.summary = Some(stored.plan.summary());
     done.revision = record.revision().map_err(StorageError::Field)?;
     let (digest, revision) = (&done.digest, done.revision);
     run.observer.log(&format!("plan {digest}: writing revision {revision}, then its objects"));
@@ -245,12 +259,14 @@ struct Work {
 /// Whether what was begun is finished by its own plan, and not by a new one: the consent is to that
 /// plan. Then every object must be in its state before or after that plan's write; the live
 /// objects.
-async fn resumable<S: Subject>(
+pub(super) async fn resumable<S: Subject>(
     run: &Run<'_, S>,
     cluster: &dyn Cluster,
     stored: Option<&StoredPlan>,
 ) -> Result<Option<Vec<Live>>, RunError> {
-    let Some(stored) = stored else { return Ok(None) };
+    let Some(stored) = stored.filter(|stored| run.request.resumes(stored)) else {
+        return Ok(None);
+    };
     if run.digest.as_ref().is_some_and(|digest| *digest != stored.plan.digest) {
         return Ok(None);
     }
@@ -285,8 +301,9 @@ async fn deployed<S: Subject>(
         return Ok(Done { left: left(&stored.plan), ..done });
     }
     if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
+        let plan = Box::new(stored.plan.summary());
         let now = stored.plan.digest;
-        return Err(RunError::Digest { consented: digest.clone(), now });
+        return Err(RunError::Digest { consented: digest.clone(), now, plan });
     }
     rights::check_records(run, &stored.plan.records).await?;
     run.observer.log("the record is deployed; what is left is to retire the foreign ones");
@@ -295,6 +312,7 @@ async fn deployed<S: Subject>(
         revision,
         records: backup::retire(cluster, run.request.place(), &stored.plan.records).await?,
         left: left(&stored.plan),
+        summary: Some(stored.plan.summary()),
         digest: stored.plan.digest,
         ..Done::default()
     })
@@ -315,7 +333,7 @@ pub(super) fn left(plan: &Plan) -> Vec<String> {
     ]
 }
 
-fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
+pub(super) fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
     record.set_status(status, description).map_err(StorageError::Field)
 }
 
@@ -352,12 +370,28 @@ async fn fresh<S: Subject>(
     now: &str,
 ) -> Result<Work, RunError> {
     let prepared = lock.keep_reading(Box::pin(run.request.prepare())).await??;
+    let Some(rendered) = consented(run, &prepared)? else {
+        return Err(RunError::Refused { refusals: Vec::new() });
+    };
+    let stored = StoredPlan::of(&prepared);
+    let record = record::draft(run.request.place(), rendered, &prepared.values, revision, now, now)
+        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+    let live = prepared.objects.into_iter().map(|object| object.live).collect();
+    Ok(Work { stored, record, live })
+}
+
+/// Holds a plan against the consent; what it renders.
+pub(super) fn consented<'p, S: Subject>(
+    run: &Run<'_, S>,
+    prepared: &'p Prepared,
+) -> Result<Option<&'p Rendered>, RunError> {
     if prepared.plan.is_refused() {
-        return Err(RunError::Refused { refusals: prepared.plan.refusals });
+        return Err(RunError::Refused { refusals: prepared.plan.refusals.clone() });
     }
+    let plan = || Box::new(prepared.plan.summary());
     if let Some(digest) = run.digest.as_ref().filter(|d| **d != prepared.plan.digest) {
-        let now = prepared.plan.digest;
-        return Err(RunError::Digest { consented: digest.clone(), now });
+        let now = prepared.plan.digest.clone();
+        return Err(RunError::Digest { consented: digest.clone(), now, plan: plan() });
     }
     for consent in &prepared.plan.consent {
         let given = match consent.flag.as_str() {
@@ -366,24 +400,17 @@ async fn fresh<S: Subject>(
         };
         if !given {
             let missing = format!("{} ({})", consent.flag, consent.why);
-            return Err(RunError::Consent { missing });
+            return Err(RunError::Consent { missing, plan: plan() });
         }
     }
-    let Some(rendered) = &prepared.rendered else {
-        return Err(RunError::Refused { refusals: Vec::new() });
-    };
     // Until here nothing is written, so that nothing is begun for one who was told to stop.
     if run.cancel.is_cancelled() {
         return Err(RunError::Cancelled);
     }
-    let stored = StoredPlan::of(&prepared);
-    let record = record::draft(run.request.place(), rendered, &prepared.values, revision, now, now)
-        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
-    let live = prepared.objects.into_iter().map(|object| object.live).collect();
-    Ok(Work { stored, record, live })
+    Ok(prepared.rendered.as_ref())
 }
 
-async fn write_and_wait<S: Subject>(
+pub(super) async fn write_and_wait<S: Subject>(
     run: &Run<'_, S>,
     cluster: &Fenced<'_>,
     stored: &StoredPlan,
@@ -407,6 +434,7 @@ async fn write_and_wait<S: Subject>(
             workloads.push(item);
         }
     }
+    delete_gone(run, cluster, &discovery, stored, done).await?;
     run.observer.log(&format!(
         "{} object(s) patched, {} created, {} unchanged; waiting until {} workload(s) are Ready",
         done.patched.len(),
@@ -422,7 +450,36 @@ async fn write_and_wait<S: Subject>(
     })
 }
 
-async fn discovery(cluster: &dyn Cluster) -> Result<Arc<Discovery>, RunError> {
+/// Deletes what the chart does not render any more: the very object that the plan named.
+async fn delete_gone<S: Subject>(
+    run: &Run<'_, S>,
+    cluster: &Fenced<'_>,
+    discovery: &Discovery,
+    stored: &StoredPlan,
+    done: &mut Done,
+) -> Result<(), RunError> {
+    for gone in &stored.plan.deletions {
+        if run.cancel.is_cancelled() {
+            return Err(RunError::Cancelled);
+        }
+        let kind = Kind::new(&gone.about.api_version, &gone.about.kind);
+        // A kind that is not served any more has no objects.
+        let Some(resource) = discovery.resource(&kind) else { continue };
+        let target = Target::new(resource, &gone.about.namespace, &gone.about.name);
+        let options = DeleteOptions { uid: gone.uid.clone(), ..DeleteOptions::default() };
+        match cluster.delete(&target, &options).await {
+            Ok(_) => done.deleted.push(target.to_string()),
+            Err(error) if error.is_not_found() || error.kind() == ErrorKind::Conflict => {}
+            Err(source) => {
+                let doing = format!("delete {target}");
+                return Err(RunError::Object { doing, source });
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn discovery(cluster: &dyn Cluster) -> Result<Arc<Discovery>, RunError> {
     cluster.discovery(false).await.map_err(|source| RunError::Object {
         doing: "read what the server serves".to_owned(),
         source,
@@ -490,7 +547,8 @@ async fn write(
             return Ok(Written::Unchanged);
         }
         let wrong = |source| RunError::Patch { object: title.clone(), source };
-        let Some(mut patch) = gate::patch(&item.value, &live).map_err(wrong)? else {
+        let from = object.original.as_ref().unwrap_or(&item.value);
+        let Some(mut patch) = gate::patch_from(from, &item.value, &live).map_err(wrong)? else {
             return Ok(Written::Unchanged);
         };
         // Only this version: a change in between is looked at first.

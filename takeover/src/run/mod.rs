@@ -8,6 +8,7 @@
 //! Each step leaves a state that the next run recognises. (Takeover rules, sections 4 and 5.)
 
 pub mod backup;
+mod change;
 mod error;
 mod execute;
 mod fence;

@@ -4,6 +4,7 @@ use helm_rs::error_chain;
 use helm_rs::release::Status;
 use helm_rs::release::storage::{Labels, Storage, StorageError, Stored};
 
+use super::record;
 use crate::place::Place;
 use crate::plan::Refusal;
 
@@ -25,6 +26,92 @@ impl Newest {
     /// no takeover that could be finished.
     pub(crate) fn unfinished_action(&self, place: &Place) -> Option<Refusal> {
         unfinished_action(place, self.revision, &self.status, self.after_takeover)
+    }
+}
+
+/// Ichor's own records, as a change of the release sees them.
+#[derive(Debug)]
+pub(crate) struct Records {
+    newest: Newest,
+    /// Deployed records, the newest first.
+    deployed: Vec<(i64, Stored)>,
+}
+
+/// A release that can be changed.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// The newest deployed record.
+    pub(crate) deployed: Stored,
+    /// Older ones that a run which died left deployed.
+    pub(crate) stale: Vec<Stored>,
+    /// The newest record, where a change stopped at it.
+    pub(crate) stopped: Option<Stored>,
+    /// The revision that a change writes: that of the one that stopped once more, so that attempts
+    /// do not add up.
+    pub(crate) revision: i64,
+}
+
+/// Reads all of ichor's own records; none when there are none.
+///
+/// # Errors
+/// [`OwnError`]
+pub(crate) async fn records(
+    place: &Place,
+    storage: &Storage<'_>,
+) -> Result<Option<Records>, OwnError> {
+    let Some(newest) = newest(place, storage).await? else { return Ok(None) };
+    let mut deployed = Vec::new();
+    for stored in storage.deployed_all(&place.release).await.or_else(|error| match error {
+        StorageError::NoDeployed { .. } => Ok(Vec::new()),
+        error => Err(error),
+    })? {
+        deployed.push((stored.record.revision().map_err(StorageError::Field)?, stored));
+    }
+    deployed.sort_by_key(|(revision, _)| std::cmp::Reverse(*revision));
+    Ok(Some(Records { newest, deployed }))
+}
+
+impl Records {
+    /// The release, if it can be changed.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn ready(records: Option<Self>, place: &Place) -> Result<Own, Refusal> {
+        let refusal = |message: &str| Refusal { reason: "Release".to_owned(), message: message.into() };
+        let Some(Self { newest, deployed }) = records else {
+            return Err(refusal(
+                "there is no release of ichor's own: take Cilium over first (`ichor adopt \
+                 --cilium-only`), then change it",
+            ));
+        };
+        if newest.status == Status::Uninstalled {
+            return Err(refusal("ichor's release is uninstalled: there is nothing to change"));
+        }
+        let stops = newest.status != Status::Deployed;
+        let description = newest.stored.record.info().map(|info| info.description);
+        let is_change = description.is_ok_and(|text| text.starts_with(record::CHANGE));
+        if stops && !is_change {
+            return Err(newest.unfinished_action(place).unwrap_or_else(|| {
+                refusal(
+                    "a takeover was begun and is not complete: finish it first (`ichor adopt \
+                     --cilium-only --yes`)",
+                )
+            }));
+        }
+        let mut deployed = deployed.into_iter().map(|(_, stored)| stored);
+        let Some(first) = deployed.next() else {
+            return Err(refusal(
+                "no revision of ichor's release is deployed, so that it is not known what a change \
+                 would be made of: `ichor release history cilium -n ichor-system` shows what there is",
+            ));
+        };
+        let revision = if stops { newest.revision } else { newest.revision.saturating_add(1) };
+        Ok(Own {
+            deployed: first,
+            stale: deployed.collect(),
+            stopped: stops.then_some(newest.stored),
+            revision,
+        })
     }
 }
 

@@ -11,6 +11,13 @@ pub(crate) const UNDER_WAY: &str = "Takeover underway";
 /// Of one that is complete.
 pub(crate) const COMPLETE: &str = "Takeover complete";
 
+/// How descriptions of records that a change made begin.
+pub(crate) const CHANGE: &str = "Change ";
+/// The description of a record whose change is under way.
+pub(crate) const CHANGE_UNDER_WAY: &str = "Change underway";
+/// Of one that is complete.
+pub(crate) const CHANGE_COMPLETE: &str = "Change complete";
+
 /// Of one whose run died.
 pub(crate) const DIED: &str = "The run that began this takeover ended before it was complete";
 

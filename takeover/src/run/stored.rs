@@ -43,6 +43,27 @@ pub struct StoredPlan {
     /// What the foreign records were at the consent: the hashes that a backup has for them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub records: BTreeSet<String>,
+    /// The values of `spec.cni.cilium.values` that the change before was complete with, and those of
+    /// this one: what is in the first and not in the second is taken away again. They are not those
+    /// of a Secret: whoever may look at the TalosCluster sees them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
+}
+
+/// The values that a change was asked for with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// Those of the last change that was complete when this one was begun.
+    pub before: Value,
+    /// Those of this one.
+    pub now: Value,
+    /// Whether it brings the pinned chart.
+    #[serde(default)]
+    pub upgrade: bool,
+    /// Whether Cilium is to stand in for kube-proxy; none: as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kube_proxy: Option<bool>,
 }
 
 /// An object with what is written.
@@ -59,6 +80,9 @@ pub struct StoredObject {
     pub before: String,
     /// The hash after.
     pub after: String,
+    /// What an earlier revision wrote, where the write takes some of it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Value>,
     /// The ownership metadata before, as a merge patch of `metadata`; none when it is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Value>,
@@ -123,6 +147,7 @@ impl StoredPlan {
                     keep: object.keep,
                     before: object.before.clone(),
                     after: object.after.clone(),
+                    original: object.original.clone(),
                     former: object.live.as_ref().map(former_ownership),
                 }
             })
@@ -137,7 +162,13 @@ impl StoredPlan {
                 super::backup::hash_of(kind, find_record(&prepared.survey, &place)?)
             })
             .collect();
-        Self { plan: prepared.plan.clone(), key: prepared.key.0.clone(), objects, records }
+        Self {
+            plan: prepared.plan.clone(),
+            key: prepared.key.0.clone(),
+            objects,
+            records,
+            asked: prepared.asked.clone(),
+        }
     }
 
     /// Puts back what may be a credential, from the manifest of the record of the run that stored
@@ -191,6 +222,9 @@ impl StoredPlan {
         let mut hidden = self.clone();
         for object in &mut hidden.objects {
             hide_credentials(&mut object.desired);
+            if let Some(original) = &mut object.original {
+                hide_credentials(original);
+            }
         }
         let json = serde_json::to_vec(&hidden).map_err(|error| wrong(error.to_string()))?;
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());

@@ -3,10 +3,14 @@
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
     clippy::missing_panics_doc,
     clippy::indexing_slicing,
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
+
+pub mod site;
 
 use std::path::PathBuf;
 use std::process::Output;

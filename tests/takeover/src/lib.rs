@@ -32,7 +32,7 @@ use helm_rs::chart::Limits;
 use helm_rs::cluster::live::{Connection, Live, LiveOptions, SystemClock};
 use helm_rs::cluster::{Cluster, ListQuery, Resource, list_all};
 use helm_rs::render::{Engine, EngineOptions};
-use plane::{Plane, PlaneOptions};
+use plane::{Plane, PlaneOptions, SavedState};
 use serde_json::Value;
 use takeover::plan::{Action, Outcome, Plan, Prepared, Request, WhoWrites, prepare};
 use takeover::run::{Done, Run, RunError, take_over};
@@ -75,7 +75,12 @@ impl Bed {
 
     /// A plane with Cilium installed by real Helm; none when something is missing.
     pub async fn with_cilium(version: &str, values: &str) -> Option<Self> {
-        let state = plane::support::or_skip(plane::cilium::state(version, values).await)?;
+        Self::of(plane::cilium::state(version, values).await).await
+    }
+
+    /// The bed on a saved state; none when something is missing.
+    pub async fn of(state: plane::Result<SavedState>) -> Option<Self> {
+        let state = plane::support::or_skip(state)?;
         let plane = Plane::restore(&state, PlaneOptions::default()).await;
         Some(Self::new(plane.expect("a plane")).await)
     }
@@ -447,18 +452,25 @@ pub async fn prepared_on(
     key: &str,
     prepare: impl Fn(&Plane) + Send + Sync + Clone + 'static,
 ) -> Option<Bed> {
-    let work = {
-        let prepare = prepare.clone();
-        move |plane: Arc<Plane>| async move {
-            plane::cilium::create_stubs(&plane.client()?).await?;
-            prepare(&plane);
-            Ok::<(), plane::Error>(())
-        }
+    Bed::of(saved(options, name, key, prepare).await).await
+}
+
+/// The state that [`prepared_on`] restores.
+///
+/// # Errors
+/// As [`plane::support::prepared_state`].
+pub async fn saved(
+    options: PlaneOptions,
+    name: &str,
+    key: &str,
+    prepare: impl Fn(&Plane) + Send + Sync + Clone + 'static,
+) -> plane::Result<SavedState> {
+    let work = |plane: Arc<Plane>| async move {
+        plane::cilium::create_stubs(&plane.client()?).await?;
+        prepare(&plane);
+        Ok::<(), plane::Error>(())
     };
-    let state = plane::support::prepared_state(name, key, options, work).await;
-    let state = plane::support::or_skip(state)?;
-    let plane = Plane::restore(&state, PlaneOptions::default()).await.expect("a plane");
-    Some(Bed::new(plane).await)
+    plane::support::prepared_state(name, key, options, work).await
 }
 
 /// A plane on which real Helm installed the pinned chart with a set of the shared values and

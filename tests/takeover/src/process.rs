@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use helm_rs::cluster::Moment;
-use plane::{FaultProxy, Match, Paused, Plane, RequestRecord};
+use helm_rs::cluster::{Cluster, Moment};
+use plane::{FaultProxy, Match, Paused, Plane, PlaneOptions, RequestRecord, SavedState};
 use serde_json::Value;
 use takeover::snapshot::lasting;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -81,7 +81,7 @@ fn read_all(mut pipe: impl std::io::Read) -> String {
 }
 
 /// Whether a request is one of the takeover's writes: no review, and no renewal of the Lease.
-fn counts(request: &RequestRecord) -> bool {
+pub fn counts(request: &RequestRecord) -> bool {
     let is_review = request.resource.ends_with("reviews");
     let is_renewal = request.resource == "leases" && request.verb == "patch";
     request.is_write() && !is_review && !is_renewal
@@ -120,11 +120,7 @@ impl Site {
         let through = bed.plane.folder().join("through-proxy.kubeconfig");
         let token = &bed.plane.identities().admin.token;
         bed.plane.write_kubeconfig(&through, &proxy.url(), token).expect("a kubeconfig");
-        let originals = crate::export(&*bed.cluster)
-            .await
-            .into_iter()
-            .filter(|object| text(object, "/metadata/name").starts_with("sh.helm.release.v1."))
-            .collect();
+        let originals = records(&*bed.cluster).await;
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
         Self { bed, proxy, through, originals, digest: String::new(), arguments }
     }
@@ -186,39 +182,12 @@ impl Site {
 
     /// Every foreign record is there, or a verified backup of it, to the byte.
     pub async fn nothing_is_lost(&self) {
-        let cluster = &*self.bed.cluster;
-        let backups = takeover::run::backup::backups(cluster, &takeover::place::CILIUM)
-            .await
-            .expect("backups");
-        let objects = crate::export(cluster).await;
-        for original in &self.originals {
-            let place = |object: &Value| {
-                ["/kind", "/metadata/namespace", "/metadata/name"]
-                    .map(|p| text(object, p).to_owned())
-            };
-            let live = objects.iter().find(|object| place(object) == place(original));
-            let is_live = live.is_some_and(|live| same_record(live, original));
-            let is_safe = backups.iter().any(|backup| holds(backup, original));
-            assert!(is_live || is_safe, "{:?} is lost", place(original));
-        }
+        nothing_is_lost(&*self.bed.cluster, &self.originals).await;
     }
 
     /// What is left, without what every run makes anew and what lives by itself.
     pub async fn state(&self) -> BTreeMap<String, Value> {
-        let all = crate::export(&*self.bed.cluster).await;
-        let passing = [
-            "Node",
-            "Pod",
-            "Endpoints",
-            "EndpointSlice",
-            "Event",
-            "Lease",
-            "IPAddress",
-            "PodMetrics",
-            "NodeMetrics",
-            "ServiceCIDR",
-        ];
-        lasting(all.into_iter().filter(|object| !passing.contains(&text(object, "/kind"))))
+        state(&*self.bed.cluster).await
     }
 
     /// What real Helm sees: the namespace of the records, release, revision and status of every
@@ -236,6 +205,47 @@ impl Site {
         }
         all
     }
+}
+
+/// The records of Helm's that a cluster has.
+pub async fn records(cluster: &dyn Cluster) -> Vec<Value> {
+    let is_record =
+        |object: &Value| text(object, "/metadata/name").starts_with("sh.helm.release.v1.");
+    crate::export(cluster).await.into_iter().filter(is_record).collect()
+}
+
+/// Asserts that each record is there, or a verified backup of it, to the byte.
+pub async fn nothing_is_lost(cluster: &dyn Cluster, originals: &[Value]) {
+    let backups =
+        takeover::run::backup::backups(cluster, &takeover::place::CILIUM).await.expect("backups");
+    let objects = crate::export(cluster).await;
+    for original in originals {
+        let place = |object: &Value| {
+            ["/kind", "/metadata/namespace", "/metadata/name"].map(|p| text(object, p).to_owned())
+        };
+        let live = objects.iter().find(|object| place(object) == place(original));
+        let is_live = live.is_some_and(|live| same_record(live, original));
+        let is_safe = backups.iter().any(|backup| holds(backup, original));
+        assert!(is_live || is_safe, "{:?} is lost", place(original));
+    }
+}
+
+/// What a cluster holds, without what every run makes anew and what lives by itself.
+pub async fn state(cluster: &dyn Cluster) -> BTreeMap<String, Value> {
+    let all = crate::export(cluster).await;
+    let passing = [
+        "Node",
+        "Pod",
+        "Endpoints",
+        "EndpointSlice",
+        "Event",
+        "Lease",
+        "IPAddress",
+        "PodMetrics",
+        "NodeMetrics",
+        "ServiceCIDR",
+    ];
+    lasting(all.into_iter().filter(|object| !passing.contains(&text(object, "/kind"))))
 }
 
 /// The exit code of a program that ended, and all that it printed.
@@ -258,7 +268,15 @@ pub async fn next(pauses: &mut UnboundedReceiver<Paused>, program: &mut Program)
 
 /// Cilium 1.20.0 whose objects say that another release owns them, so that each one is written.
 pub async fn owned_by_another() -> Option<Bed> {
-    crate::prepared("owned-by-another", "1", |plane: &Plane| {
+    Bed::of(owned_by_another_saved().await).await
+}
+
+/// The state of [`owned_by_another`].
+///
+/// # Errors
+/// As [`crate::saved`].
+pub async fn owned_by_another_saved() -> plane::Result<SavedState> {
+    crate::saved(PlaneOptions::default(), "owned-by-another", "1", |plane: &Plane| {
         let values = crate::values_path("01");
         crate::helm_install(plane, "cilium", "kube-system", "1.20.0", &["-f", &values]);
         let mut helm = plane.helm().expect("helm");

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use plane::Plane;
+use plane::{Plane, PlaneOptions, SavedState};
 
-use crate::{Bed, prepared, values_path};
+use crate::{Bed, prepared, saved, values_path};
 
 /// Bytes of noise in the values of [`ten_revisions`], so that a record has about 600 KB.
 const NOISE: usize = 195_000;
@@ -49,7 +49,15 @@ pub async fn in_another_namespace() -> Option<Bed> {
 /// Release `net` with its records in namespace `infra` and its objects in kube-system: ten
 /// revisions of about 600 KB.
 pub async fn ten_revisions() -> Option<Bed> {
-    prepared("ten-revisions", "3", |plane| {
+    Bed::of(ten_revisions_saved().await).await
+}
+
+/// The state of [`ten_revisions`].
+///
+/// # Errors
+/// As [`crate::saved`].
+pub async fn ten_revisions_saved() -> plane::Result<SavedState> {
+    saved(PlaneOptions::default(), "ten-revisions", "3", |plane| {
         let chart = plane::cilium::chart("1.20.0").expect("the chart").display().to_string();
         let values = values_path("01");
         let bulk = plane.folder().join("bulk.yaml");

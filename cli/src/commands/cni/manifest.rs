@@ -58,6 +58,13 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     arguments.plan.check_files()?;
     arguments.consent.timeout()?;
     let work = arguments.plan.work(context)?;
+    #[cfg(feature = "controller")]
+    if !arguments.rights {
+        let host = arguments.plan.host(&work, context)?;
+        let instead =
+            "the controller makes the Job: `ichor adopt` (--rights prints the rights alone)";
+        crate::commands::managed::check_nobody_acts(host, instead, context)?;
+    }
     let prepared = arguments.plan.plan(&work, context)?;
     let plan = &prepared.plan;
     // What the caller may not do is no matter: somebody else will write.
@@ -87,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         timeout: arguments.consent.timeout_text().to_owned(),
         api_server: job::api_server(&prepared),
         values,
+        change: None,
     };
     let mut objects = job::objects(&prepared.needs, &options);
     if arguments.rights {

@@ -1,6 +1,8 @@
 //! `ichor cni`: the cluster's Cilium under ichor's release.
 
 pub(crate) mod ask;
+#[cfg(feature = "controller")]
+mod change;
 mod file;
 mod manifest;
 pub(crate) mod place;
@@ -8,11 +10,17 @@ mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod report;
 pub(crate) mod restore;
+#[cfg(feature = "controller")]
+pub(crate) mod rights;
 #[cfg(feature = "network")]
 mod run;
 pub(crate) mod shared;
 mod status;
 pub(crate) mod trouble;
+#[cfg(feature = "controller")]
+mod upgrade;
+#[cfg(feature = "controller")]
+mod values;
 
 use clap::Subcommand;
 
@@ -32,6 +40,13 @@ pub(crate) enum Command {
     /// Say whose the running Cilium is, and what is left to do
     Status(Box<status::Arguments>),
     Restore(Box<restore::Arguments>),
+    #[cfg(feature = "controller")]
+    /// Look at the values of ichor's release, or change them
+    #[command(subcommand, arg_required_else_help = true)]
+    Values(values::Command),
+    #[cfg(feature = "controller")]
+    /// Bring ichor's release to the chart that this ichor brings
+    Upgrade(Box<upgrade::Arguments>),
 }
 
 /// The definitions of `ichor adopt` and `ichor cni`, with the cluster's flags as they have them.
@@ -50,5 +65,9 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
         Command::Manifest(arguments) => manifest::run(&arguments, context),
         Command::Status(arguments) => status::run(*arguments, context),
         Command::Restore(arguments) => restore::run(&arguments, context),
+        #[cfg(feature = "controller")]
+        Command::Values(command) => values::run(command, context),
+        #[cfg(feature = "controller")]
+        Command::Upgrade(arguments) => upgrade::run(*arguments, context),
     }
 }

@@ -68,7 +68,7 @@ impl PlaceFlags {
     pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Host, CommandError> {
         let host = self.open_any(context)?;
         #[cfg(feature = "controller")]
-        crate::commands::cluster::check_managed(&host, context)?;
+        crate::commands::managed::check_managed(&host, context)?;
         Ok(host)
     }
 
@@ -82,6 +82,12 @@ impl PlaceFlags {
         return Host::open(&self.cluster, context);
         #[cfg(not(feature = "network"))]
         Err(CommandError::new("this build reaches no cluster: name a file with --snapshot"))
+    }
+
+    /// Whether a file stands for the cluster.
+    #[cfg(feature = "controller")]
+    pub(crate) const fn is_rehearsal(&self) -> bool {
+        self.snapshot.is_some()
     }
 
     /// What is said of a rehearsal; none on a live cluster.
@@ -135,11 +141,11 @@ impl PlaceFlags {
 /// Takes away what a command does not rehearse.
 pub(super) fn no_rehearsal(command: clap::Command) -> clap::Command {
     let not_there: &[&str] = match command.get_name() {
-        "run" => &["snapshot", "chart"],
-        "manifest" | "restore" => &["chart"],
-        _ => return command,
+        "run" | "set" | "upgrade" => &["snapshot", "chart"],
+        "manifest" | "restore" | "get" => &["chart"],
+        _ => &[],
     };
-    command.mut_args(|flag| match flag.get_id().as_str() {
+    command.mut_subcommands(no_rehearsal).mut_args(|flag| match flag.get_id().as_str() {
         id if not_there.contains(&id) => flag.hide(true).value_parser(not_rehearsed),
         _ => flag,
     })

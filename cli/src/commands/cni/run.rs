@@ -1,4 +1,5 @@
-//! `ichor cni run`: the takeover that a digest names; what the Job runs.
+//! `ichor cni run`: the takeover, or the change of ichor's own release, that a digest names; what the
+//! Job runs.
 
 use std::fs;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -6,10 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use takeover::job::TALOS_API_SERVER;
+use takeover::job::{Summary, TALOS_API_SERVER};
 use takeover::plan::KubePrism;
 
-use super::shared::{ConsentFlags, PlanFlags, account, no, run_error};
+use super::shared::{ChangeFlags, ConsentFlags, PlanFlags, account, no, run_error};
 use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
@@ -29,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
     "ICHOR_TERMINATION_MESSAGE, or to /dev/termination-log where there is one.\n",
     "SIGTERM stops the run between two writes; the next run goes on from there.\n\n",
     "Examples:\n",
-    "  ichor cni run --accept-cilium-diff=sha256:…     # as `ichor cni manifest` writes it\n\n",
+    "  ichor cni run --takeover --accept-cilium-diff=sha256:…   # as `ichor cni manifest` writes it\n",
+    "  ichor cni run --cilium-values=values.yaml --digest=sha256:…   # after the hand-over\n\n",
     "Exit codes:\n",
     "  0  done, or nothing to do\n",
     "  1  it failed; run it again to go on\n",
@@ -39,9 +41,12 @@ pub(crate) struct Arguments {
     /// The digest of the plan that was consented to; --accept-cilium-diff=DIGEST is the same
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
-    /// Take over: what every Job of an adopted cluster says until the hand-over is complete
-    #[arg(long, required = true)]
+    /// Take over: what every Job of an adopted cluster says until the hand-over is complete. Without
+    /// it, ichor's own release is changed: the values of --cilium-values over those that it has
+    #[arg(long, conflicts_with_all = ["upgrade", "kube_proxy"])]
     takeover: bool,
+    #[command(flatten)]
+    changes: ChangeFlags,
     /// Write one line about the end to this file
     #[arg(long, value_name = "FILE")]
     termination_message: Option<String>,
@@ -60,9 +65,10 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
         context.ui.log_as(log_format, context.environment);
     }
     let file = message_file(arguments.termination_message.as_deref(), context.environment);
-    let outcome = execute(arguments, context);
+    let mut summary = None;
+    let outcome = execute(arguments, &mut summary, context);
     if let Some(file) = file {
-        let line = message(&outcome);
+        let line = message(&outcome, summary.as_ref());
         // The exit code says what matters; a message that cannot be left does not change it.
         if let Err(error) = fs::write(&file, line) {
             context.ui.warning(format!("the termination message {file}: {error}"));
@@ -77,7 +83,11 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, CommandError> {
+fn execute(
+    arguments: Arguments,
+    summary: &mut Option<Summary>,
+    context: &mut Context<'_>,
+) -> Result<String, CommandError> {
     let mut consent = arguments.consent;
     consent.timeout()?;
     let named = consent.digest();
@@ -95,9 +105,22 @@ fn execute(arguments: Arguments, context: &mut Context<'_>) -> Result<String, Co
         consent.accept();
     }
     let mut plan = arguments.plan;
+    if !arguments.takeover {
+        plan.change = Some(arguments.changes.change());
+    }
     plan.kube_prism = kube_prism(context.environment);
     let work = plan.work(context)?;
+    #[cfg(feature = "controller")]
+    {
+        let host = plan.host(&work, context)?;
+        let instead = "`ichor adopt` has the controller do it";
+        crate::commands::managed::check_nobody_acts(host, instead, context)?;
+    }
     let (result, heard) = plan.carry_out(&work, &consent, digest, context)?;
+    *summary = match &result {
+        Ok(done) => done.summary.clone(),
+        Err(error) => error.plan().cloned(),
+    };
     result.as_ref().map(account).map_err(|error| run_error(error, &heard))
 }
 
@@ -142,8 +165,8 @@ fn message_file(flag: Option<&str>, environment: &Environment) -> Option<String>
     Path::new(TERMINATION_LOG).exists().then(|| TERMINATION_LOG.to_owned())
 }
 
-/// One line about the end, as long as a kubelet reads it.
-fn message(outcome: &Result<String, CommandError>) -> String {
+/// One line about the end, as long as a kubelet reads it, with the plan in short at its end.
+fn message(outcome: &Result<String, CommandError>, summary: Option<&Summary>) -> String {
     let (word, text) = match outcome {
         Ok(text) => ("done", text.clone()),
         Err(error) => {
@@ -154,15 +177,17 @@ fn message(outcome: &Result<String, CommandError>) -> String {
         }
     };
     let mut line = format!("{word}: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
-    if line.len() > MESSAGE_LIMIT {
-        let mut end = MESSAGE_LIMIT - '…'.len_utf8();
+    let summary = summary.map(|summary| format!(" {summary}")).unwrap_or_default();
+    let limit = MESSAGE_LIMIT.saturating_sub(summary.len());
+    if line.len() > limit {
+        let mut end = limit.saturating_sub('…'.len_utf8());
         while !line.is_char_boundary(end) {
             end -= 1;
         }
         line.truncate(end);
         line.push('…');
     }
-    line
+    line + &summary
 }
 
 #[cfg(test)]
@@ -181,13 +206,17 @@ mod tests {
     #[test]
     fn one_line_that_a_kubelet_reads_whole() {
         assert_eq!(
-            message(&Ok("Taken over:\n 3 objects\n".to_owned())),
+            message(&Ok("Taken over:\n 3 objects\n".to_owned()), None),
             "done: Taken over: 3 objects"
         );
         let mut error = CommandError::new("refused: another run is at work");
         error.exit = Exit::No;
-        assert_eq!(message(&Err(error)), "refused: another run is at work");
-        let line = message(&Err(CommandError::new("ä\n".repeat(5000))));
+        assert_eq!(message(&Err(error), None), "refused: another run is at work");
+        let summary = Summary { digest: "sha256:1".to_owned(), ..Summary::default() };
+        let line = message(&Err(CommandError::new("ä\n".repeat(5000))), Some(&summary));
+        assert_eq!(Summary::find(&line), Some(summary));
+        assert!(line.len() <= MESSAGE_LIMIT, "{}", line.len());
+        let line = message(&Err(CommandError::new("ä\n".repeat(5000))), None);
         assert!(line.starts_with("failed: ä ä") && line.ends_with('…'));
         assert!(line.len() <= MESSAGE_LIMIT && line.len() > MESSAGE_LIMIT - 4, "{}", line.len());
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cilium::kube_proxy::Replacement;
 use cilium::pinned::Pinned;
 use clap::Args;
 use goyaml::{Limits, Map};
@@ -14,6 +15,7 @@ use helm_rs::cluster::snapshot::Secrets;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
+use takeover::change;
 use takeover::plan::{
     DryRuns, KubePrism, Plan, PlanError, Prepared, RehearsalAbout, Request, WhoWrites, prepare,
     to_text,
@@ -44,15 +46,70 @@ pub(crate) struct PlanFlags {
     save_recovered_values: Option<String>,
     /// Leave a CNI that is not Cilium alone
     #[arg(long)]
-    cni_unmanaged: bool,
+    pub(crate) cni_unmanaged: bool,
     /// Whose rights are checked.
     #[arg(skip)]
     pub(crate) who_writes: WhoWrites,
     /// What is known of KubePrism on this node.
     #[arg(skip)]
     pub(crate) kube_prism: KubePrism,
+    /// What is changed of ichor's own release; none to take over.
+    #[arg(skip)]
+    pub(crate) change: Option<Change>,
+    /// Whether a cluster is looked at whoever looks after its CNI.
+    #[arg(skip)]
+    pub(crate) whoever: bool,
     #[command(flatten)]
     pub(crate) place: PlaceFlags,
+}
+
+/// A change of ichor's own release, beside its values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Change {
+    /// Whether the release is brought to the pinned chart.
+    pub(crate) upgrade: bool,
+    /// Who is to answer for Services; none: as it is.
+    pub(crate) kube_proxy: Option<Replacement>,
+}
+
+/// What changes ichor's own release, on the command line.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Change of ichor's own release")]
+pub(crate) struct ChangeFlags {
+    /// Bring the release to the pinned chart
+    #[arg(long)]
+    upgrade: bool,
+    /// Who is to answer for Services [default: as it is]
+    #[arg(long, value_enum, value_name = "STATE")]
+    kube_proxy: Option<KubeProxy>,
+}
+
+/// Who answers for Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum KubeProxy {
+    /// kube-proxy
+    Enabled,
+    /// Cilium
+    Replaced,
+}
+
+impl ChangeFlags {
+    /// The change.
+    pub(crate) fn change(self) -> Change {
+        let replacement = |state| match state {
+            KubeProxy::Enabled => Replacement::Off,
+            KubeProxy::Replaced => Replacement::On,
+        };
+        Change { upgrade: self.upgrade, kube_proxy: self.kube_proxy.map(replacement) }
+    }
+
+    /// A flag of these that was given.
+    pub(crate) const fn given(self) -> Option<&'static str> {
+        if self.upgrade {
+            return Some("--upgrade");
+        }
+        if self.kube_proxy.is_some() { Some("--kube-proxy") } else { None }
+    }
 }
 
 /// What a takeover may do.
@@ -144,6 +201,26 @@ impl Work {
         self.values.as_ref()
     }
 
+    /// The version of the chart.
+    #[cfg(feature = "controller")]
+    pub(crate) fn version(&self) -> &str {
+        &self.pinned.chart.metadata.version
+    }
+
+    /// The values that a change asks for.
+    #[cfg(feature = "controller")]
+    pub(crate) fn ask_for(&mut self, values: Map) {
+        self.values = Some(values);
+    }
+
+    /// Leaves the keys that ichor decides out of the operator's values: where a TalosCluster has
+    /// them, they may not be there. Returns their names.
+    #[cfg(feature = "controller")]
+    pub(crate) fn without_owned(&mut self) -> Vec<String> {
+        let stripped = self.values.as_mut().map(cilium::owned::strip).unwrap_or_default();
+        stripped.into_iter().map(|one| one.key).collect()
+    }
+
     /// What another process would begin with: the same inputs on the same cluster, another name in
     /// the lock, and nothing learned.
     pub(super) fn begin_anew(&mut self, environment: &Environment) -> Result<(), CommandError> {
@@ -171,7 +248,7 @@ impl Work {
 /// The flags of the cluster as commands on its Cilium have them: the kubeconfig matters, and there
 /// is no release's namespace to choose.
 pub(crate) fn of_cluster(command: clap::Command) -> clap::Command {
-    command.mut_args(|flag| match flag.get_id().as_str() {
+    command.mut_subcommands(of_cluster).mut_args(|flag| match flag.get_id().as_str() {
         "kubeconfig" => flag
             .help("Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]")
             .hide_short_help(false),
@@ -226,7 +303,8 @@ impl PlanFlags {
         if let Some(host) = work.host.get() {
             return Ok(host);
         }
-        let host = self.place.open(context)?;
+        let host =
+            if self.whoever { self.place.open_any(context)? } else { self.place.open(context)? };
         Ok(work.host.get_or_init(|| host))
     }
 
@@ -352,14 +430,36 @@ impl PlanFlags {
         }
     }
 
+    fn change_request<'a>(
+        &self,
+        change: Change,
+        work: &'a Work,
+        session: &Session<'a>,
+    ) -> change::Request<'a> {
+        change::Request {
+            cluster: Arc::clone(&session.cluster),
+            clock: session.clock,
+            engine: &work.engine,
+            pinned: &work.pinned,
+            values: work.values.as_ref(),
+            upgrade: change.upgrade,
+            kube_proxy: change.kube_proxy,
+            who_writes: self.who_writes.clone(),
+            entropy: work.entropy,
+            dry_runs: Some(&work.dry_runs),
+        }
+    }
+
     /// Makes a plan.
     pub(crate) fn plan(
         &self,
         work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Prepared, CommandError> {
-        let result = self
-            .session(work, context, async |session| prepare(&self.request(work, session)).await)?;
+        let result = self.session(work, context, async |session| match self.change {
+            Some(change) => change::prepare(&self.change_request(change, work, session)).await,
+            None => prepare(&self.request(work, session)).await,
+        })?;
         let mut prepared = result.map_err(|error| {
             let told = self.plan_error(&error, context);
             let stage = work.host.get().and_then(Host::as_stage);
@@ -408,19 +508,36 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        self.host(work, context)?.run(context, &work.engine, async |session| {
-            let run = Run {
-                request: self.request(work, session),
-                digest,
-                accept_changes: consent.accept_cilium_changes,
-                accept_diff: consent.accept_cilium_diff.is_some(),
-                holder: work.holder.clone(),
-                observer: session.observer,
-                cancel: session.cancel,
-                timeout,
-            };
-            take_over(&run).await
+        self.host(work, context)?.run(context, &work.engine, async |session| match self.change {
+            Some(change) => {
+                let request = self.change_request(change, work, session);
+                take_over(&run(request, work, consent, digest, session, timeout)).await
+            }
+            None => {
+                let request = self.request(work, session);
+                take_over(&run(request, work, consent, digest, session, timeout)).await
+            }
         })
+    }
+}
+
+fn run<'a, S>(
+    request: S,
+    work: &Work,
+    consent: &ConsentFlags,
+    digest: Option<String>,
+    session: &Session<'a>,
+    timeout: Duration,
+) -> Run<'a, S> {
+    Run {
+        request,
+        digest,
+        accept_changes: consent.accept_cilium_changes,
+        accept_diff: consent.accept_cilium_diff.is_some(),
+        holder: work.holder.clone(),
+        observer: session.observer,
+        cancel: session.cancel,
+        timeout,
     }
 }
 
@@ -477,6 +594,9 @@ pub(crate) fn run_error(error: &RunError, heard: &Heard) -> CommandError {
 
 /// What was done, for people.
 pub(crate) fn account(done: &Done) -> String {
+    if done.changed {
+        return account_of_change(done);
+    }
     if done.nothing {
         let mut text = format!(
             "Nothing was left to do: Cilium is ichor's, revision {} of release cilium, records in \
@@ -506,6 +626,29 @@ pub(crate) fn account(done: &Done) -> String {
     }
     still_to_do(done, &mut text);
     text
+}
+
+/// The same of a change of ichor's own release.
+fn account_of_change(done: &Done) -> String {
+    let chart = done.summary.as_ref().map(|summary| summary.chart.as_str()).unwrap_or_default();
+    if done.nothing {
+        return format!(
+            "Nothing was left to do: revision {} of release cilium has these values and chart \
+             {chart}.\n",
+            done.revision
+        );
+    }
+    let earlier = if done.resumed { "An earlier change was finished.\n" } else { "" };
+    format!(
+        "{earlier}Changed: revision {} of release cilium, chart {chart}.\n{} object(s) patched, {} \
+         created, {} deleted, {} as they should be.\nThe way back: ichor release rollback cilium -n \
+         ichor-system\n",
+        done.revision,
+        done.patched.len(),
+        done.created.len(),
+        done.deleted.len(),
+        done.unchanged
+    )
 }
 
 fn still_to_do(done: &Done, text: &mut String) {

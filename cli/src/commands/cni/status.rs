@@ -52,14 +52,24 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
         .look(context, &engine, async |session| status(&*session.cluster, session.clock).await)?;
     let status = found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
     let rehearsal = place.about(&host);
+    #[cfg(feature = "controller")]
+    let managed = crate::commands::managed::look(&host, context).unwrap_or_default();
     drop(host);
     // Where a takeover stands is told even when nothing can be planned.
     let flags = PlanFlags::of(place);
     let plan = flags.work(context).and_then(|work| flags.plan(&work, context));
     let plan = plan.map(|prepared| prepared.plan);
-    let data = data(&status, &plan, rehearsal.as_ref())?;
+    #[cfg_attr(not(feature = "controller"), expect(unused_mut, reason = "as with a controller"))]
+    let mut data = data(&status, &plan, rehearsal.as_ref())?;
     let mut text = rehearsal.map_or_else(String::new, |about| about.headline() + ".\n");
     text.push_str(&account(&status, &plan));
+    #[cfg(feature = "controller")]
+    {
+        text.push_str(&managed.lines());
+        if let Some(map) = data.as_map_mut() {
+            map.insert("managed", managed.data()?);
+        }
+    }
     write_structured(context.ui, output, &data, text.as_bytes())?;
     let refused = plan.as_ref().is_ok_and(Plan::is_refused) && status.state == State::NotBegun;
     if !status.is_whole() || refused {
@@ -258,6 +268,7 @@ fn not_begun(plan: &Plan) -> &'static str {
         Outcome::Nothing => "there is nothing to take over",
         Outcome::Install => "there is no CNI, and Cilium can be installed",
         Outcome::Refused => "a takeover is refused now",
+        Outcome::Change => "Cilium is ichor's",
         Outcome::TakeOver | Outcome::Upgrade | Outcome::Resume => {
             "Cilium is not ichor's, and can be taken over"
         }

@@ -49,7 +49,9 @@ pub(super) async fn answers<'a>(
         let question = right.question();
         let decision = match who {
             WhoWrites::Caller => cluster.may(&question).await,
-            WhoWrites::Other(subject) => cluster.subject_may(subject, &question).await,
+            WhoWrites::Other(subject) | WhoWrites::Granted(subject) => {
+                cluster.subject_may(subject, &question).await
+            }
         };
         (right, decision)
     }))

@@ -35,6 +35,8 @@ pub enum WhoWrites {
     Caller,
     /// Somebody else: the Job's ServiceAccount.
     Other(Subject),
+    /// Somebody else, whom the one who plans grants what is missing before it is begun.
+    Granted(Subject),
 }
 
 /// Rights of the one who writes.
@@ -49,6 +51,9 @@ pub struct Rights {
     pub missing: Vec<Missing>,
     /// What could not be checked.
     pub unchecked: Vec<String>,
+    /// Whether what is missing is granted before anything is begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub granted: bool,
 }
 
 /// A right that is missing.
@@ -73,7 +78,7 @@ impl std::fmt::Display for Missing {
 impl Rights {
     /// What keeps the takeover from being begun; none when nothing is missing.
     pub fn refusal(&self) -> Option<Refusal> {
-        if self.missing.is_empty() {
+        if self.missing.is_empty() || self.granted {
             return None;
         }
         let mut names: Vec<String> =
@@ -105,7 +110,7 @@ pub(crate) async fn check(
     let answers = ask::answers(cluster, who, rights, &mut unchecked).await;
     let identity = match who {
         WhoWrites::Caller => caller,
-        WhoWrites::Other(subject) => &subject.user,
+        WhoWrites::Other(subject) | WhoWrites::Granted(subject) => &subject.user,
     };
     let allowed = |right: &Right| answers.get(right).copied().unwrap_or(false);
     let mut missing: BTreeSet<Missing> = BTreeSet::new();
@@ -135,6 +140,7 @@ pub(crate) async fn check(
         checked: answers.len(),
         missing: missing.into_iter().collect(),
         unchecked,
+        granted: matches!(who, WhoWrites::Granted(_)),
     }
 }
 

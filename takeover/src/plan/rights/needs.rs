@@ -185,6 +185,16 @@ impl Needs {
         }
     }
 
+    /// Objects that a change of ichor's own release deletes.
+    pub(crate) fn deleting(&mut self, gone: &[&Item]) {
+        for item in gone {
+            let title = format!("{}, which the chart does not render any more", item.target);
+            for verb in ["get", "delete"] {
+                self.plain(Part::Installation, Right::on_object(verb, item), &title);
+            }
+        }
+    }
+
     /// The foreign records: found, copied, deleted.
     pub(crate) fn records(&mut self, records: &[RecordAbout]) {
         let mut places = BTreeSet::new();

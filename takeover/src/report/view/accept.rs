@@ -2,21 +2,36 @@
 
 use super::safe;
 use crate::job;
-use crate::plan::Plan;
+use crate::plan::{Consent, Plan};
 
 /// What is to be typed to accept the plan as it is. Where the Job will write, that is applying it.
 pub(super) fn command(plan: &Plan) -> String {
     if plan.is_refused() || plan.consent.is_empty() || plan.digest.is_empty() {
         return String::new();
     }
-    let is_for_job = plan.rights.identity == job::subject().user;
+    // Where missing rights are granted, the controller makes the Job.
+    let is_for_job = plan.rights.identity == job::subject().user && !plan.rights.granted;
     if plan.release.is_some() {
         // The command line is the user's own, with what consents added.
         return format!("--accept-plan={} --yes", safe(&plan.digest));
     }
-    let mut command =
-        if is_for_job { "ichor cni manifest --image IMAGE" } else { "ichor adopt --cilium-only" }
-            .to_owned();
+    if plan.is_change() {
+        return if is_for_job {
+            format!(
+                "kubectl annotate taloscluster cluster ichor.maesh.dev/accepted-plan={} --overwrite",
+                safe(&plan.digest)
+            )
+        } else {
+            // The rest is what the user typed.
+            flags(plan) + " --yes"
+        };
+    }
+    let mut command = match (is_for_job, plan.rights.granted) {
+        (true, _) => "ichor cni manifest --image IMAGE",
+        (_, true) => "ichor adopt",
+        _ => "ichor adopt --cilium-only",
+    }
+    .to_owned();
     if let Some(about) = &plan.rehearsal {
         command.push_str(&format!(" --snapshot {}", word(&about.snapshot)));
         if !about.chart.is_empty() {
@@ -26,15 +41,18 @@ pub(super) fn command(plan: &Plan) -> String {
     if plan.values.source.starts_with("the operator's file") {
         command.push_str(" --cilium-values FILE");
     }
-    for consent in &plan.consent {
-        command.push(' ');
-        command.push_str(&safe(&consent.flag));
-        if consent.flag == "--accept-cilium-diff" {
-            command.push('=');
-            command.push_str(&safe(&plan.digest));
-        }
-    }
+    command.push(' ');
+    command.push_str(&flags(plan));
     command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
+}
+
+/// The consents that the plan asks for, as flags.
+fn flags(plan: &Plan) -> String {
+    let flag = |consent: &Consent| match consent.flag.as_str() {
+        "--accept-cilium-diff" => format!("--accept-cilium-diff={}", safe(&plan.digest)),
+        flag => safe(flag),
+    };
+    plan.consent.iter().map(flag).collect::<Vec<_>>().join(" ")
 }
 
 /// A text as one word of a shell's command.

@@ -1,5 +1,7 @@
 //! What a plan does, in a few lines.
 
+use cilium::detect::Kind;
+
 use super::{count, safe};
 use crate::plan::{Outcome, Plan};
 
@@ -15,7 +17,11 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
     let (from, chart) = (safe(&plan.found.version), safe(&plan.chart.version));
     // What is refused would have been one of the two.
     let outcome = match plan.outcome {
-        Outcome::Refused if !from.is_empty() && minor(&from) != minor(&chart) => Outcome::Upgrade,
+        Outcome::Refused
+            if !plan.is_change() && !from.is_empty() && minor(&from) != minor(&chart) =>
+        {
+            Outcome::Upgrade
+        }
         outcome => outcome,
     };
     lines.push(match outcome {
@@ -27,6 +33,12 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
             safe(&plan.subject()),
             safe(&plan.chart.name)
         ),
+        Outcome::Nothing if plan.is_change() => {
+            "nothing: the release has these values and this chart".to_owned()
+        }
+        Outcome::Nothing if plan.found.cni != Kind::Cilium.name() => {
+            "nothing: the CNI is somebody else's, and is left alone".to_owned()
+        }
         Outcome::Nothing => "nothing: this Cilium is ichor's already".to_owned(),
         Outcome::Upgrade => {
             format!("Cilium {from} is taken over and UPGRADED to {chart} (chart {chart})")
@@ -35,7 +47,13 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         Outcome::Install => {
             format!("Cilium {chart} is installed, and managed from then on")
         }
-        Outcome::TakeOver | Outcome::Refused => format!(
+        Outcome::Change | Outcome::Refused if plan.is_change() && from != chart => {
+            format!("ichor's release of Cilium is UPGRADED from {from} to {chart}")
+        }
+        Outcome::Change | Outcome::Refused if plan.is_change() => {
+            format!("ichor's release of Cilium {from} gets other values")
+        }
+        Outcome::TakeOver | Outcome::Refused | Outcome::Change => format!(
             "Cilium {from} is taken over in place with chart {} {chart}",
             safe(&plan.chart.name)
         ),
@@ -69,6 +87,12 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
             ),
             count(figures.creations, "object is created", "objects are created"),
             count(figures.ownership, "ownership leaf", "ownership leaves"),
+        ));
+    }
+    if figures.deletions > 0 {
+        lines.push(format!(
+            "{} DELETED: the chart does not render what the release had",
+            count(figures.deletions, "object is", "objects are")
         ));
     }
     let pods: u64 = plan.restarts.iter().map(|restart| restart.pods).sum();

@@ -18,7 +18,7 @@ use self::talos::{TalosView, talos};
 use super::change::{self, Line, Room, Side};
 use super::visible;
 use crate::plan::{
-    Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan,
+    Action, Cause, Computed, Difference, MAX_SECRET, ObjectPlan, Outcome, OwnedChange, Plan, Rights,
 };
 
 /// A plan in words.
@@ -54,6 +54,7 @@ pub(crate) struct View {
     pub(crate) creations: Vec<CreationView>,
     pub(crate) residue: Vec<ResidueView>,
     pub(crate) left_objects: Vec<String>,
+    pub(crate) deletions: Vec<String>,
     pub(crate) hooks: Vec<String>,
     pub(crate) ownership: Vec<Group>,
     pub(crate) ownership_count: usize,
@@ -195,6 +196,22 @@ pub(crate) struct RightsView {
     pub(crate) identity: String,
     pub(crate) checked: usize,
     pub(crate) missing: Vec<String>,
+    pub(crate) granted: bool,
+}
+
+/// Each right that is missing; of those that are granted, how many in which Role.
+fn missing(rights: &Rights) -> Vec<String> {
+    if !rights.granted {
+        return rights.missing.iter().map(|m| safe(&m.to_string())).collect();
+    }
+    let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
+    for missing in &rights.missing {
+        *roles.entry(&missing.role).or_default() += 1;
+    }
+    roles
+        .into_iter()
+        .map(|(role, rights)| safe(&format!("{role}: {}", count(rights, "right", "rights"))))
+        .collect()
 }
 
 fn safe(text: &str) -> String {
@@ -244,6 +261,7 @@ impl View {
                 .collect(),
             residue: residue(plan, room),
             left_objects: plan.left_objects.iter().map(|o| safe(&o.to_string())).collect(),
+            deletions: plan.deletions.iter().map(|o| safe(&o.about.to_string())).collect(),
             hooks: of(plan, Action::Hook).map(|object| safe(&object.about.to_string())).collect(),
             ownership: groups(plan, |object| {
                 object.ownership.iter().map(|leaf| ownership(leaf, room)).collect()
@@ -279,7 +297,8 @@ impl View {
             rights: RightsView {
                 identity: safe(&plan.rights.identity),
                 checked: plan.rights.checked,
-                missing: plan.rights.missing.iter().map(|m| safe(&m.to_string())).collect(),
+                missing: missing(&plan.rights),
+                granted: plan.rights.granted,
             },
             talos: plan.talos_inventory.as_ref().map(talos),
             stays: stays(plan),
@@ -339,6 +358,7 @@ fn what_comes(plan: &Plan) -> (String, &'static str) {
         Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
         Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
         Outcome::Install => (format!("Cilium{chart} is installed"), mood),
+        Outcome::Change => (format!("Ichor's release of Cilium{from} is changed"), mood),
     }
 }
 

@@ -10,6 +10,7 @@
 )]
 
 mod chart;
+mod cli;
 mod handover;
 mod resource;
 mod rights;

@@ -63,7 +63,7 @@ async fn owned_changes_need_consent() {
     {
         let error = bed.take_over_with(None, &plan, changes, diff).await.unwrap_err();
         assert!(
-            matches!(&error, RunError::Consent { missing: m } if m.starts_with(missing)),
+            matches!(&error, RunError::Consent { missing: m, .. } if m.starts_with(missing)),
             "{error}"
         );
         assert!(error.is_refusal());

@@ -1,16 +1,20 @@
-//! `ichor adopt`: a running cluster comes under ichor.
+//! `ichor adopt`: a running cluster comes under ichor, by the controller where one runs, else from
+//! here.
+
+#[cfg(feature = "controller")]
+mod managed;
 
 use clap::Args;
 use helm_rs::cluster::ClusterError;
 use takeover::job::{records_roles, remove_records_roles};
-use takeover::plan::{Outcome, Plan};
+use takeover::plan::{Outcome, Plan, Prepared};
 use takeover::run::{Done, LeftOver, RunError};
 
-use super::cni::ask::confirm;
-use super::cni::rehearse::{RehearsalFlags, rehearse};
-use super::cni::report::ReportFlags;
-use super::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::commands::Context;
+use crate::commands::cni::ask::confirm;
+use crate::commands::cni::rehearse::{RehearsalFlags, rehearse};
+use crate::commands::cni::report::ReportFlags;
+use crate::commands::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -19,11 +23,17 @@ use crate::session::Heard;
 #[derive(Debug, Args)]
 #[command(
     after_help = concat!(
-        "Shows what will be done, asks whether to go on, and does it. Where nobody can be asked (no\n",
-        "terminal), it takes --yes. What needs consent takes its flag as well; with a terminal,\n",
-        "--accept-cilium-diff alone is the consent to the plan that is shown. Nothing is deleted but\n",
-        "the records of the release before, after a backup that was read back and compared.\n\n",
+        "Shows what will be done, asks whether to go on, and has it done: by the controller, for which it\n",
+        "writes TalosCluster `cluster` and waits until the hand-over is complete; with --cilium-only, or\n",
+        "where no controller is to come, from here. Where nobody can be asked (no terminal), it takes\n",
+        "--yes. What needs consent takes its flag as well; with a terminal, --accept-cilium-diff alone is\n",
+        "the consent to the plan that is shown. Nothing is deleted but the records of the release before,\n",
+        "after a backup that was read back and compared.\n\n",
         "Examples:\n",
+        "  ichor adopt --plan                              # with a controller: what its Job would do\n",
+        "  ichor adopt                                     # asks, writes the TalosCluster, waits\n",
+        "  ichor adopt --accept-cilium-diff=sha256:… --yes\n",
+        "  ichor adopt --cni-unmanaged                     # a cluster whose CNI is somebody else's\n",
         "  ichor adopt --cilium-only --plan\n",
         "  ichor adopt --cilium-only --plan --report plan.html --report plan.md\n",
         "  ichor adopt --cilium-only                       # asks before it begins\n",
@@ -32,13 +42,14 @@ use crate::session::Heard;
         "  ichor adopt --cilium-only --snapshot before.ndjson --yes --output-dir after   # rehearsed\n\n",
         "Exit codes:\n",
         "  0  done, or nothing to do\n",
-        "  1  it failed; run it again to go on\n",
-        "  2  the answer is no: refused, or consent is missing; nothing was written"
+        "  1  it failed, or time was up; run it again to go on\n",
+        "  2  the answer is no: refused, or consent is missing; nothing was written but what the Job that\n",
+        "     refused was made from"
     )
 )]
 pub(crate) struct Arguments {
-    /// Take over the running Cilium, and nothing else
-    #[arg(long, required = true)]
+    /// Take the running Cilium over from here, without a controller
+    #[arg(long)]
     cilium_only: bool,
     /// Only show what would be done
     #[arg(long)]
@@ -51,6 +62,9 @@ pub(crate) struct Arguments {
     pub(super) output: Output,
     #[command(flatten)]
     pub(super) flags: PlanFlags,
+    #[cfg(feature = "controller")]
+    #[command(flatten)]
+    managed: managed::ManagedFlags,
     #[command(flatten)]
     consent: ConsentFlags,
     #[command(flatten)]
@@ -77,16 +91,42 @@ impl Attempt {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+/// What comes of plan and questions.
+enum Decision {
+    /// The command ends here.
+    Ended(Exit),
+    /// There is nothing to take over.
+    Nothing(Box<Prepared>),
+    /// It was consented to: the digest, and the plan. None for one that was begun, and for which the
+    /// consent of then holds.
+    Go(Option<String>, Option<Box<Prepared>>),
+}
+
+pub(crate) fn run(
+    #[cfg_attr(not(feature = "controller"), expect(unused_mut, reason = "as with a controller"))]
+    mut arguments: Arguments,
+    context: &mut Context<'_>,
+) -> Result<Exit, CommandError> {
     context.ui.outlive_reader();
     arguments.report.check(&arguments.flags)?;
     arguments.consent.timeout()?;
     arguments.rehearsal.check()?;
-    let work = arguments.flags.work(context)?;
-    if let Some(stage) = arguments.flags.host(&work, context)?.as_stage().cloned() {
-        return rehearse(arguments, &stage, work, context);
+    if !arguments.cilium_only {
+        #[cfg(feature = "controller")]
+        return managed::run(&mut arguments, context);
+        #[cfg(not(feature = "controller"))]
+        return Err(CommandError::new("this build knows no controller: give --cilium-only"));
     }
-    adopt(arguments, &work, &mut Attempt::new(arguments.yes), context)
+    let work = arguments.flags.work(context)?;
+    let host = arguments.flags.host(&work, context)?;
+    if let Some(stage) = host.as_stage().cloned() {
+        return rehearse(&arguments, &stage, work, context);
+    }
+    #[cfg(feature = "controller")]
+    if !arguments.plan {
+        managed::check_nobody_hands_over(host, context)?;
+    }
+    adopt(&arguments, &work, &mut Attempt::new(arguments.yes), context)
 }
 
 /// Plans, asks, takes over.
@@ -96,35 +136,51 @@ pub(super) fn adopt(
     attempt: &mut Attempt,
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
-    if let Some(left) = arguments.flags.left_over(work, context)? {
-        if left.strangers.is_empty() {
-            attempt.plan.get_or_insert_with(|| left.plan.clone());
-            return resume(arguments, work, &left, attempt, context);
+    let digest = match decide(arguments, work, attempt, context)? {
+        Decision::Ended(exit) => return Ok(exit),
+        Decision::Nothing(_) => {
+            hand_over(arguments, work, arguments.yes, context)?;
+            return Ok(Exit::Done);
         }
-        tell_strangers(arguments, &left, context)?;
-    }
-    let plan = arguments.flags.plan(work, context)?.plan;
-    if !attempt.unseen {
-        arguments.report.show(&plan, arguments.output, context)?;
-    }
-    let plan = attempt.plan.insert(plan);
-    if arguments.plan {
-        let asks = plan.is_refused() || !plan.consent.is_empty();
-        return Ok(if asks { Exit::No } else { Exit::Done });
-    }
-    if plan.outcome == Outcome::Nothing {
-        hand_over(arguments, work, context)?;
-        return Ok(Exit::Done);
-    }
-    if plan.is_refused() {
-        return Ok(Exit::No);
-    }
-    check_consent(plan, &arguments.consent, arguments.yes, context)?;
-    confirm("Carry this plan out?", attempt.yes, context)?;
-    let digest = Some(plan.digest.clone());
+        Decision::Go(digest, _) => digest,
+    };
     attempt.carried_out = true;
     let done = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
     finish(arguments, work, done, context)
+}
+
+/// Plans, and asks.
+fn decide(
+    arguments: &Arguments,
+    work: &Work,
+    attempt: &mut Attempt,
+    context: &mut Context<'_>,
+) -> Result<Decision, CommandError> {
+    if let Some(left) = arguments.flags.left_over(work, context)? {
+        if left.strangers.is_empty() {
+            attempt.plan.get_or_insert_with(|| left.plan.clone());
+            return resume(arguments, &left, attempt, context);
+        }
+        tell_strangers(arguments, &left, context)?;
+    }
+    let prepared = arguments.flags.plan(work, context)?;
+    if !attempt.unseen {
+        arguments.report.show(&prepared.plan, arguments.output, context)?;
+    }
+    let plan = attempt.plan.insert(prepared.plan.clone());
+    if arguments.plan {
+        let asks = plan.is_refused() || !plan.consent.is_empty();
+        return Ok(Decision::Ended(if asks { Exit::No } else { Exit::Done }));
+    }
+    if plan.outcome == Outcome::Nothing {
+        return Ok(Decision::Nothing(Box::new(prepared)));
+    }
+    if plan.is_refused() {
+        return Ok(Decision::Ended(Exit::No));
+    }
+    check_consent(plan, &arguments.consent, arguments.yes, context)?;
+    confirm("Carry this plan out?", attempt.yes, context)?;
+    Ok(Decision::Go(Some(plan.digest.clone()), Some(Box::new(prepared))))
 }
 
 /// A takeover that was begun cannot be finished by its plan: another one is shown, and needs a
@@ -151,14 +207,13 @@ fn tell_strangers(
     }
 }
 
-/// Finishes what an earlier run began, by its stored plan.
+/// What an earlier run began is finished by its stored plan.
 fn resume(
     arguments: &Arguments,
-    work: &Work,
     left: &LeftOver,
-    attempt: &mut Attempt,
+    attempt: &Attempt,
     context: &mut Context<'_>,
-) -> Result<Exit, CommandError> {
+) -> Result<Decision, CommandError> {
     let begun = format!(
         "A takeover was begun and is not complete: revision {} is {}, {} foreign record(s) are \
          still there.\nIt is finished by the plan that was consented to then, {}.\n",
@@ -173,7 +228,7 @@ fn resume(
     if arguments.plan {
         arguments.report.show(&left.plan, arguments.output, context)?;
         // What that plan asked for was given; nothing but --yes is needed to finish it.
-        return Ok(Exit::Done);
+        return Ok(Decision::Ended(Exit::Done));
     }
     // A consent that names a plan is to that plan alone.
     let named = arguments.consent.digest();
@@ -188,18 +243,16 @@ fn resume(
     }
     let digest = named.map(str::to_owned);
     confirm("Finish it?", attempt.yes, context)?;
-    attempt.carried_out = true;
-    let done = arguments.flags.carry_out(work, &arguments.consent, digest, context)?;
-    finish(arguments, work, done, context)
+    Ok(Decision::Go(digest, None))
 }
 
 /// When nothing is left of a takeover to be done, the Job's rights on foreign records go.
 fn hand_over(
     arguments: &Arguments,
     work: &Work,
+    remove: bool,
     context: &mut Context<'_>,
 ) -> Result<(), CommandError> {
-    let remove = arguments.yes;
     let done = arguments.flags.session(work, context, async |session| {
         let roles = records_roles(&*session.cluster).await?;
         if remove {
@@ -247,7 +300,7 @@ fn finish(
         format!("; {} live-only leaves or objects stay", figures.residue)
     };
     if matches {
-        hand_over(arguments, work, context)?;
+        hand_over(arguments, work, arguments.yes, context)?;
         let verified = "Verified: the record is deployed, what runs is what the chart renders";
         tell(context, &format!("{verified}{stays}.\n"))?;
         return Ok(Exit::Done);
