@@ -23,6 +23,7 @@ use helm_rs::render::time::Zone;
 /// | `HELM_NAMESPACE` | Namespace when `--namespace` is not given. |
 /// | `HELM_DEBUG` | `true` is `--debug`. |
 /// | `KUBECONFIG`, `HELM_KUBECONTEXT` | Where the namespace comes from otherwise, as in Helm. |
+/// | `OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME` | Where the controller's traces go. |
 /// | `PATH` | Where post-renderers are looked for. |
 /// | `NO_COLOR` | Set and not empty: no colour. |
 /// | `COLUMNS` | How wide a plan may be; else 100 columns. |

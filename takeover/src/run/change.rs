@@ -99,7 +99,12 @@ async fn resume<S: Subject>(
     own: &Own,
     now: &str,
 ) -> Result<Option<Work>, RunError> {
-    let Some(live) = resumable(run, cluster, stored).await? else { return Ok(None) };
+    let live = match resumable(run, cluster, stored).await {
+        // No consent names the stored plan, so that another one may take its place.
+        Err(RunError::Stranger { .. }) if run.digest.is_none() => None,
+        live => live?,
+    };
+    let Some(live) = live else { return Ok(None) };
     let Some(mut stored) = stored.cloned() else { return Ok(None) };
     let manifest = stopped.record.manifest().map_err(StorageError::Field)?;
     stored.fill(run.request.place(), &manifest, &*discovery(cluster).await?)?;

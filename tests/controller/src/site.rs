@@ -286,6 +286,26 @@ impl Site {
 
     /// The same through a proxy.
     pub fn controller_at(&self, identity: &str, server: &str) -> Running {
+        self.controller_of(identity, server, &[], &[])
+    }
+
+    /// The same with more flags and variables.
+    pub fn controller_with(
+        &self,
+        identity: &str,
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Running {
+        self.controller_of(identity, &self.plane.url(), flags, variables)
+    }
+
+    fn controller_of(
+        &self,
+        identity: &str,
+        server: &str,
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Running {
         let token = ["create", "token", "ichor-controller", "--duration=2h"];
         let token = self.kubectl(&[["-n", "ichor-system"].as_slice(), &token].concat());
         let kubeconfig = self.plane.folder().join(format!("{identity}.kubeconfig"));
@@ -296,6 +316,8 @@ impl Site {
         let child = Command::new(place::ichor())
             .args(["controller", &format!("--image={IMAGE}:1"), &format!("--identity={identity}")])
             .arg(format!("--listen=127.0.0.1:{port}"))
+            .args(flags)
+            .envs(variables.iter().copied())
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())
             .stderr(log)
@@ -305,7 +327,7 @@ impl Site {
     }
 
     /// The logs of all controllers that ran as processes.
-    fn logs(&self) -> String {
+    pub fn logs(&self) -> String {
         let mut text = String::new();
         for entry in fs::read_dir(self.plane.folder()).unwrap().flatten() {
             if entry.path().extension().is_some_and(|end| end == "log") {

@@ -185,6 +185,13 @@ impl Needs {
         }
     }
 
+    /// What it takes to delete these objects again, where values that bring them are taken back.
+    pub fn taking_away(objects: &[Item]) -> Self {
+        let mut needs = Self::default();
+        needs.deleting(&objects.iter().collect::<Vec<_>>());
+        needs
+    }
+
     /// Objects that a change of ichor's own release deletes.
     pub(crate) fn deleting(&mut self, gone: &[&Item]) {
         for item in gone {

@@ -23,7 +23,7 @@ fn rendered_as_helm_renders_it() {
     };
     let path = chart().display().to_string();
     let digest = format!("image.digest=sha256:{}", "0a".repeat(32));
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 11] = [
         ("ichor-system", &["--include-crds"]),
         ("ichor-system", &["--set", &digest, "--set", "replicas=1"]),
         ("ichor-system", &["--set", "job.createRoles=false,hostNetwork=true,port=9000"]),
@@ -33,6 +33,11 @@ fn rendered_as_helm_renders_it() {
         ("ichor-system", &["--set", "replicas=two"]),
         ("ichor-system", &["--set", "image.digest=latest,replica=1"]),
         ("ichor-system", &["--set", "logLevel=loud"]),
+        (
+            "ichor-system",
+            &["--set", "networkPolicies.enabled=true,traces.endpoint=http://otel.otel:4318"],
+        ),
+        ("ichor-system", &["--set", "traces.endpoint=otel:4318"]),
     ];
     for (namespace, flags) in cases {
         let mut arguments = vec!["template", "ichor", &path, "--namespace", namespace];

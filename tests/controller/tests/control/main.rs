@@ -9,6 +9,7 @@
     reason = "test code"
 )]
 
+mod change;
 mod chart;
 mod cli;
 mod handover;

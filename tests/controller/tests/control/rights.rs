@@ -58,9 +58,17 @@ async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
     let sets: Vec<Map> =
         [String::new()].into_iter().chain(texts).map(|text| values_of(&text)).collect();
     let mut needs = Needs::default();
-    for values in &sets {
-        let Some(items) = objects(&engine, &discovery, values) else { continue };
-        needs.list.extend(Needs::standing(&cluster, &discovery, &items).await.list);
+    let sets: Vec<Vec<Item>> =
+        sets.iter().filter_map(|values| objects(&engine, &discovery, values)).collect();
+    for items in &sets {
+        needs.list.extend(Needs::standing(&cluster, &discovery, items).await.list);
+        // What every set of values has is never deleted: neither the agents nor what they need.
+        let in_all =
+            |item: &Item| sets.iter().all(|set| set.iter().any(|other| other.matches(item)));
+        let mut some: Vec<Item> = items.iter().filter(|item| !in_all(item)).cloned().collect();
+        // A namespace would take along what is in it, so that it is left to its owner.
+        some.retain(|item| item.kind().kind != "Namespace");
+        needs.list.extend(Needs::taking_away(&some).list);
     }
     let mut roles = job::rights(&needs);
     let place = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
