@@ -261,7 +261,10 @@ async fn write_status(
     match clusters.patch_status(&cluster.name_any(), &parameters, &Patch::Apply(&body)).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(false),
-        Err(error) => Err(request("write the status")(error)),
+        Err(error) => Err(request(
+            "write the status (a field that is not declared says that the definition of TalosCluster is \
+             older than this controller: apply charts/ichor/crds)",
+        )(error)),
     }
 }
 
