@@ -152,7 +152,8 @@ impl Facts {
             talos: detected.runs_talos(),
             digest: digest(objects, &detected),
             policies: objects.policies.as_ref().map(|policies| {
-                let named = |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
+                let named =
+                    |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
                 policies.iter().map(named).collect()
             }),
             job: objects.job.as_ref().map(|job| read_job(job, &objects.pods)),
@@ -290,12 +291,20 @@ fn job_state(job: &Value, pods: &[Value]) -> JobState {
         2 => Ending::Refused,
         _ => Ending::Failed,
     };
-    let message = if message.is_empty() {
-        format!("the pod ended with exit code {code} ({})", text(end, "/reason"))
-    } else {
+    let message = if is_last_word(&message) {
         message
+    } else {
+        // A program that was killed wrote none; then the kubelet gives the end of the log.
+        let last = message.lines().rfind(|line| !line.trim().is_empty()).map(str::trim);
+        let last = last.map(|line| format!("; the last it said: {line}")).unwrap_or_default();
+        format!("the pod ended with exit code {code} ({}){last}", text(end, "/reason"))
     };
     JobState::Ended { at, ending, message }
+}
+
+/// Whether a message is the one that the program leaves at its end.
+fn is_last_word(message: &str) -> bool {
+    ["done: ", "failed: ", "refused: "].iter().any(|start| message.starts_with(start))
 }
 
 /// Whether what a Job said at its refusal means that it waits for a consent: it has none, or one to

@@ -39,8 +39,14 @@ fn a_jobs_memory_is_read() {
 
 #[test]
 fn ends_are_told_by_exit_code_and_consents_by_the_refusals_own_words() {
-    let consent = takeover::run::RunError::Consent { missing: "x".to_owned(), plan: Box::default() }.to_string();
-    let digest = takeover::run::RunError::Digest { consented: "a".into(), now: "b".into(), plan: Box::default() };
+    let consent =
+        takeover::run::RunError::Consent { missing: "x".to_owned(), plan: Box::default() }
+            .to_string();
+    let digest = takeover::run::RunError::Digest {
+        consented: "a".into(),
+        now: "b".into(),
+        plan: Box::default(),
+    };
     for (code, message, expected) in [
         (1, "failed: the rollout is not Ready", Ending::Failed),
         (137, "failed: killed", Ending::Failed),
@@ -50,6 +56,25 @@ fn ends_are_told_by_exit_code_and_consents_by_the_refusals_own_words() {
     ] {
         let end = json!({ "terminated": { "exitCode": code, "message": message } });
         assert_eq!(ending(&failed(), &[pod("Failed", &end)]), (expected, message.to_owned()));
+    }
+}
+
+/// A kubelet gives the end of the log where the program left no message.
+#[test]
+fn a_program_that_was_killed_left_no_last_word() {
+    for (message, expected) in [
+        ("", "the pod ended with exit code 137 (OOMKilled)"),
+        (
+            "info chart\ninfo plan x: writing revision 1\n\n",
+            "the pod ended with exit code 137 (OOMKilled); the last it said: info plan x: writing \
+             revision 1",
+        ),
+    ] {
+        let end = json!({ "terminated": {
+            "exitCode": 137, "reason": "OOMKilled", "message": message,
+        } });
+        let told = ending(&failed(), &[pod("Failed", &end)]);
+        assert_eq!(told, (Ending::Failed, expected.to_owned()));
     }
 }
 

@@ -10,6 +10,8 @@
     reason = "test code: a panic is how a test says that its surroundings are wrong"
 )]
 
+pub mod handed;
+pub mod observe;
 pub mod site;
 
 use std::path::PathBuf;

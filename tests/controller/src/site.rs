@@ -5,9 +5,12 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use helm_rs::cluster::Cluster;
+use helm_rs::cluster::live::{Connection, Live, LiveOptions};
 use plane::{FaultProxy, Plane, PlaneOptions, SavedState};
 use serde_json::{Value, json};
 use takeover_tests::kube_proxy_on;
@@ -83,9 +86,13 @@ done
 exec '{ichor}' "$@"
 "#
         );
-        // A pod that starts meanwhile runs one or the other.
+        self.put(&text);
+    }
+
+    /// Replaces the program. A pod that starts meanwhile runs one or the other.
+    fn put(&self, script: &str) {
         let next = self.folder.join("next");
-        fs::write(&next, text).unwrap();
+        fs::write(&next, script).unwrap();
         fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).unwrap();
         fs::rename(next, self.program()).unwrap();
     }
@@ -216,6 +223,33 @@ impl Site {
         self.ichor(&arguments);
     }
 
+    /// A client of the engine's, as the administrator.
+    pub async fn client(&self) -> Arc<dyn Cluster> {
+        let connection = Connection::kubeconfig(self.plane.kubeconfig());
+        Arc::new(Live::connect(&connection, LiveOptions::new("ichor/test", 1)).await.unwrap())
+    }
+
+    /// The Job's pod that is at work.
+    pub fn pod(&self) -> Option<String> {
+        let pods = self.get(&["-n", "kube-system", "pods", "-l", "job-name=ichor-cni"]);
+        let at_work =
+            |pod: &&Value| !matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+        let pod = pods["items"].as_array().unwrap().iter().find(at_work)?;
+        pod["metadata"]["name"].as_str().map(str::to_owned)
+    }
+
+    /// Kills the program of the Job's pod, as a crash does.
+    pub fn kill_job(&self) {
+        let pod = self.pod().expect("the Job's pod is at work");
+        let killed = self.plane.nodes().unwrap().kill_pod("kube-system", &pod);
+        assert_eq!(killed, 1, "{pod}");
+    }
+
+    /// Lets the image be another program, a script, for pods that start from now on.
+    pub fn image_is(&self, script: &str) {
+        self.image.put(script);
+    }
+
     /// Lets pods that start from now on reach the API server through a proxy.
     pub fn route(&self, proxy: &FaultProxy) {
         let address = ([127, 0, 0, 1], proxy.port()).into();
@@ -255,13 +289,10 @@ impl Site {
         serde_json::from_str(&self.kubectl(&all)).unwrap()
     }
 
-    /// The plan's digest, once the rights that depend on the cluster are there.
+    /// The plan's digest, once the rights that depend on the cluster are there: those on old records
+    /// alone. Everything else the chart's Roles have to have.
     pub fn digest(&self, more: &[&str]) -> String {
-        let mut arguments = vec!["cni", "manifest", "--rights", "--output=json"];
-        arguments.extend(more);
-        let list: Value = serde_json::from_str(&self.ichor(&arguments)).unwrap();
-        let mut items = list["items"].as_array().unwrap().clone();
-        // What the chart has, it has to have itself.
+        let mut items = self.rights(more);
         items.retain(|object| {
             let name = object["metadata"]["name"].as_str().unwrap();
             let place = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -269,13 +300,27 @@ impl Site {
             name != "ichor-cni" && name != "ichor-system" || elsewhere
         });
         apply(&self.plane, &items);
+        self.planned(more)
+    }
+
+    /// What `ichor cni manifest --rights` says that the Job needs here.
+    pub fn rights(&self, more: &[&str]) -> Vec<Value> {
+        let mut arguments = vec!["cni", "manifest", "--rights", "--output=json"];
+        arguments.extend(more);
+        let list: Value = serde_json::from_str(&self.ichor(&arguments)).unwrap();
+        list["items"].as_array().unwrap().clone()
+    }
+
+    /// The digest of the plan as the Job makes it, which lacks no right.
+    pub fn planned(&self, more: &[&str]) -> String {
         let mut arguments = vec!["cni", "plan", "--for-job", "--output=json"];
         arguments.extend(more);
         // Exit code 2 where it asks for consent.
         let output = self.try_ichor(&arguments);
-        let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(plan["refusals"], json!([]), "the chart's Roles are enough");
-        assert_eq!(plan["rights"]["missing"], json!([]), "the chart's Roles are enough");
+        let told = String::from_utf8_lossy(&output.stderr);
+        let plan: Value = serde_json::from_slice(&output.stdout).expect(&told);
+        assert_eq!(plan["refusals"], json!([]), "the Job's rights are enough");
+        assert_eq!(plan["rights"]["missing"], json!([]), "the Job's rights are enough");
         plan["digest"].as_str().unwrap().to_owned()
     }
 

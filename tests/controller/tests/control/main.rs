@@ -9,9 +9,17 @@
     reason = "test code"
 )]
 
+mod cases;
 mod change;
 mod chart;
 mod cli;
 mod handover;
+mod kill;
+mod leader;
+mod load;
+mod permissions;
+mod refusal;
 mod resource;
 mod rights;
+mod standing;
+mod upgrade;

@@ -18,6 +18,7 @@ use takeover::job;
 use takeover::plan::Needs;
 use takeover::rendered::manifest_objects;
 use takeover_tests::{pinned, values_of};
+use test_support::sealed::Sealed;
 
 /// What the Roles are called in the chart: `ichor cni manifest` has its own of the Job's name.
 const NAME: &str = "ichor-cni-standing";
@@ -26,7 +27,7 @@ const NAME: &str = "ichor-cni-standing";
 const PLACES: [&str; 3] = ["", "kube-system", "ichor-system"];
 
 /// The pinned chart's objects with these values; none where they do not render.
-fn objects(
+pub(crate) fn objects(
     engine: &Engine,
     discovery: &helm_rs::cluster::Discovery,
     values: &Map,
@@ -111,5 +112,71 @@ async fn the_jobs_standing_roles_are_current() {
             there == text,
             "the Job's Roles are not current: run with ICHOR_BLESS=1 and review"
         );
+    }
+}
+
+/// The Roles and bindings of the chart with its defaults.
+fn rendered() -> Vec<Value> {
+    let chart = chart().display().to_string();
+    let arguments = ["chart", "template", "ichor", &chart, "--namespace", "ichor-system"];
+    let output = Sealed::ichor().run(arguments);
+    assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let documents = text.split("\n---\n").map(|document| {
+        let map = goyaml::from_yaml_map(document.as_bytes(), "chart", &goyaml::Limits::default());
+        let json = goyaml::json::to_json(&goyaml::Value::Map(map.unwrap())).unwrap();
+        serde_json::from_str(&json).unwrap()
+    });
+    let is_rbac =
+        |object: &Value| object["apiVersion"].as_str().is_some_and(|api| api.starts_with("rbac."));
+    documents.filter(is_rbac).collect()
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// No wildcard, nobody is cluster-admin, and the manual lists every rule on Secrets outside
+/// ichor-system. `ICHOR_BLESS=1` writes its table.
+#[test]
+fn the_manual_lists_the_rules_on_secrets() {
+    let mut rows = BTreeSet::new();
+    for object in rendered() {
+        assert_ne!(object["roleRef"]["name"], "cluster-admin");
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            for field in ["apiGroups", "resources", "resourceNames", "verbs", "nonResourceURLs"] {
+                assert!(texts(&rule[field]).iter().all(|text| !text.contains('*')), "{rule}");
+            }
+            let place = object["metadata"]["namespace"].as_str();
+            if !texts(&rule["resources"]).contains(&"secrets") || place == Some("ichor-system") {
+                continue;
+            }
+            let who = match object["metadata"]["name"].as_str().unwrap() {
+                NAME => "Job",
+                name if name.starts_with("ichor-controller") => "controller",
+                name => panic!("whose is {name}?"),
+            };
+            let place = place.map_or_else(|| "everywhere".to_owned(), |place| format!("`{place}`"));
+            let names: Vec<String> =
+                texts(&rule["resourceNames"]).iter().map(|name| format!("`{name}`")).collect();
+            let names = if names.is_empty() { "any".to_owned() } else { names.join(", ") };
+            let verbs = texts(&rule["verbs"]).join(", ");
+            rows.insert(format!("| {who} | {place} | {verbs} | {names} |\n"));
+        }
+    }
+    assert!(rows.len() > 3, "{rows:?}");
+    let table = format!(
+        "| who | where | may | which Secrets |\n|---|---|---|---|\n{}",
+        rows.into_iter().collect::<String>()
+    );
+    let file = test_support::place::repository().join("docs/controller.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let from = text.find("| who | where | may |").expect("the table");
+    let length = text[from..].find("\n\n").map_or(text.len() - from, |end| end + 1);
+    let there = &text[from..from + length];
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(&file, text.replace(there, &table)).unwrap();
+    } else {
+        assert_eq!(there, table, "run with ICHOR_BLESS=1 and review");
     }
 }
