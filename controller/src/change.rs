@@ -25,7 +25,8 @@ use crate::facts::{Ending, Facts, JobState, hash};
 const NONE: &str = "none";
 
 /// The version of the pinned chart.
-static PINNED: LazyLock<String> = LazyLock::new(|| pin(LOCK).map(|pin| pin.version).unwrap_or_default());
+static PINNED: LazyLock<String> =
+    LazyLock::new(|| pin(LOCK).map(|pin| pin.version).unwrap_or_default());
 
 /// What is to be brought about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,9 +198,10 @@ impl Upgrade {
         };
         match self {
             Self::Unknown => None,
-            Self::Same(from) => {
-                Some(Verdict::no(reason::UP_TO_DATE, format!("Cilium {from} is what this ichor brings")))
-            }
+            Self::Same(from) => Some(Verdict::no(
+                reason::UP_TO_DATE,
+                format!("Cilium {from} is what this ichor brings"),
+            )),
             Self::Older(from) => Some(Verdict::no(
                 reason::OLDER_ICHOR,
                 format!("Cilium {from} is newer than {pinned}, which this ichor brings"),

@@ -152,7 +152,8 @@ impl Facts {
             talos: detected.runs_talos(),
             digest: digest(objects, &detected),
             policies: objects.policies.as_ref().map(|policies| {
-                let named = |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
+                let named =
+                    |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
                 policies.iter().map(named).collect()
             }),
             job: objects.job.as_ref().map(|job| read_job(job, &objects.pods)),

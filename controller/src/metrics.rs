@@ -68,7 +68,8 @@ impl Metrics {
             duration.clone(),
         );
         registry.register("leading", "1 while this controller holds the Lease", leading.clone());
-        let (changes, gate) = (Family::<Change, Counter>::default(), Family::<Class, Gauge>::default());
+        let (changes, gate) =
+            (Family::<Change, Counter>::default(), Family::<Class, Gauge>::default());
         let dropped = Counter::default();
         registry.register(
             "change_outcomes",
@@ -82,7 +83,18 @@ impl Metrics {
             gate.clone(),
         );
         registry.register("spans_dropped", "Spans that no collector took in time", dropped.clone());
-        Self { changes, gate, dropped, registry, reconciles, errors, jobs, handovers, duration, leading }
+        Self {
+            changes,
+            gate,
+            dropped,
+            registry,
+            reconciles,
+            errors,
+            jobs,
+            handovers,
+            duration,
+            leading,
+        }
     }
 
     pub(crate) fn reconciled(&self) {

@@ -90,9 +90,9 @@ fn name(object: &Value) -> Option<&str> {
 /// Whether an object has all that is wanted: more is somebody else's.
 fn has(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
-        (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| there.get(key).is_some_and(|there| has(there, wanted)))
-        }
+        (Value::Object(there), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| there.get(key).is_some_and(|there| has(there, wanted))),
         _ => there == wanted,
     }
 }
@@ -169,7 +169,9 @@ mod tests {
         more["metadata"]["annotations"] = json!({ "theirs": "1" });
         let mut drifted = wanted[0].clone();
         drifted["spec"]["egress"] = json!([]);
-        for (there, count) in [(vec![], 1), (vec![drifted], 1), (wanted.clone(), 0), (vec![more], 0)] {
+        for (there, count) in
+            [(vec![], 1), (vec![drifted], 1), (wanted.clone(), 0), (vec![more], 0)]
+        {
             let steps = decide(&facts(DetectedCni::Cilium, Some(there)), Some(WANTED));
             assert_eq!(told(&steps), (ConditionStatus::True, reason::POLICIES_IN_PLACE));
             assert_eq!((steps.apply.len(), steps.delete.len()), (count, 0));

@@ -8,7 +8,10 @@ use api::{ConditionStatus, TalosCluster, TalosClusterStatus, reason, type_};
 use helm_rs::cluster::Clock;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    Preconditions,
+};
 use kube::runtime::controller::Action as Next;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
@@ -18,10 +21,10 @@ use tokio::sync::watch;
 use crate::change::Goal;
 use crate::decide::{Action, Decision, Told, condition, decide};
 use crate::facts::Facts;
-use crate::serve;
-use crate::watch::causes;
 use crate::policies::{self, Policies};
+use crate::serve;
 use crate::trace::{Span, Tracer};
+use crate::watch::causes;
 use crate::{NAME, job};
 
 /// How long the first failed request is waited for; doubled each time, up to [`LAST`].
@@ -189,7 +192,10 @@ async fn act(
             span.attribute("k8s.namespace.name", namespace);
             span.attribute("k8s.job.name", takeover::job::NAME);
             span.attribute("ichor.job.attempt", attempt);
-            span.attribute("ichor.job.goal", goal.map_or("hand-over".to_owned(), ToString::to_string));
+            span.attribute(
+                "ichor.job.goal",
+                goal.map_or("hand-over".to_owned(), ToString::to_string),
+            );
             let made = jobs.create(&parameters(), &job).await;
             if let Ok(job) = &made {
                 span.attribute("k8s.job.uid", job.uid().unwrap_or_default());
@@ -267,11 +273,8 @@ async fn write_policies(steps: &policies::Steps, context: &Context) -> Result<()
     let (group, version) = policies::API.split_once('/').unwrap_or_default();
     let kind = GroupVersionKind::gvk(group, version, policies::KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, policies::PLURAL);
-    let api: Api<DynamicObject> = Api::namespaced_with(
-        context.client.clone(),
-        cilium::pinned::RECORD_NAMESPACE,
-        &resource,
-    );
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(context.client.clone(), cilium::pinned::RECORD_NAMESPACE, &resource);
     for object in &steps.apply {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         api.patch(name, &PatchParams::apply(NAME).force(), &Patch::Apply(object))
@@ -304,7 +307,8 @@ async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
         type_: if told.is_warning { EventType::Warning } else { EventType::Normal },
         reason: told.reason.to_owned(),
         note: Some(note),
-        action: if told.condition == type_::CNI_HANDOVER { "HandOver" } else { "Change" }.to_owned(),
+        action: if told.condition == type_::CNI_HANDOVER { "HandOver" } else { "Change" }
+            .to_owned(),
         // Events about another Job are another one's, and not counted as one with these.
         secondary: told.job.clone().map(|uid| ObjectReference {
             api_version: Some("batch/v1".to_owned()),

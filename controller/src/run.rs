@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::policies::Policies;
 use crate::reconcile::{Context, after_error, reconcile};
 use crate::serve::{self, Told};
-use crate::trace::{Traces, Tracer};
+use crate::trace::{Tracer, Traces};
 use crate::watch::{self, causes};
 
 /// TalosClusters that are looked at side by side.

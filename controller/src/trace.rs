@@ -280,7 +280,10 @@ mod tests {
         let spans = &body["resourceSpans"][0];
         assert_eq!(spans["resource"]["attributes"][2]["value"]["stringValue"], "pod-1");
         let spans = &spans["scopeSpans"][0]["spans"];
-        assert_eq!((&spans[0]["name"], &spans[1]["name"]), (&json!("create Job"), &json!("reconcile")));
+        assert_eq!(
+            (&spans[0]["name"], &spans[1]["name"]),
+            (&json!("create Job"), &json!("reconcile"))
+        );
         assert_eq!(spans[0]["parentSpanId"], spans[1]["spanId"]);
         task.unwrap().await.unwrap();
     }

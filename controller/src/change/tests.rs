@@ -279,12 +279,18 @@ fn what_is_news_is_told_once() {
     let (refused, done) = (facts_of(Ending::Refused), facts_of(Ending::Done));
     let first = whole(&asked, &refused, now());
     let event = first.event.unwrap();
-    assert_eq!((event.condition, event.reason, event.is_warning), (type_::VALUES_APPLIED, "Refused", true));
+    assert_eq!(
+        (event.condition, event.reason, event.is_warning),
+        (type_::VALUES_APPLIED, "Refused", true)
+    );
     asked.status = Some(first.status);
     assert_eq!(whole(&asked, &refused, now()).event, None);
     let second = whole(&asked, &done, now());
     let event = second.event.unwrap();
-    assert_eq!((event.condition, event.reason, event.is_warning), (type_::VALUES_APPLIED, "Applied", false));
+    assert_eq!(
+        (event.condition, event.reason, event.is_warning),
+        (type_::VALUES_APPLIED, "Applied", false)
+    );
     asked.status = Some(second.status);
     assert_eq!(whole(&asked, &done, now()).event, None);
 }

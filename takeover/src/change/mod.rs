@@ -239,12 +239,13 @@ fn refused(mut plan: Plan, key: Key, survey: Survey, refusal: Refusal) -> Prepar
 
 /// Reads ichor's records, and what the last change asked for.
 async fn release(request: &Request<'_>) -> Result<Result<Release, Refusal>, PlanError> {
-    let driver =
-        ObjectDriver::new(&*request.cluster, request.clock, CHANGE.records, &CHANGE.home);
+    let driver = ObjectDriver::new(&*request.cluster, request.clock, CHANGE.records, &CHANGE.home);
     let own = match own::records(&CHANGE, &Storage::new(&driver)).await {
         Ok(own) => own,
         Err(own::OwnError::Damaged { message }) => return Ok(Err(refusal("Record", message))),
-        Err(own::OwnError::Storage(StorageError::Cluster { source, .. } | StorageError::Bare(source))) => {
+        Err(own::OwnError::Storage(
+            StorageError::Cluster { source, .. } | StorageError::Bare(source),
+        )) => {
             return Err(failed("list ichor's records")(source).into());
         }
         Err(error) => return Ok(Err(refusal("Record", error_chain(&error)))),
@@ -284,10 +285,13 @@ fn chart(
         return Ok((pinned.chart.clone(), pinned.version.clone()));
     }
     // What a record holds of a chart is all that renders it: Cilium's has no subcharts.
-    let values = goyaml::json::to_json(&goyaml::Value::Map(stored.values.clone().unwrap_or_default()));
+    let values =
+        goyaml::json::to_json(&goyaml::Value::Map(stored.values.clone().unwrap_or_default()));
     let mut text = values.unwrap_or_default().into_bytes();
     for template in &stored.templates {
-        text.extend_from_slice(format!("\0{}\0{}\0", template.name, template.data.len()).as_bytes());
+        text.extend_from_slice(
+            format!("\0{}\0{}\0", template.name, template.data.len()).as_bytes(),
+        );
         text.extend_from_slice(&template.data);
     }
     plan.chart.digest = format!("sha256:{}", crate::plan::sha256(&text));
@@ -406,8 +410,7 @@ fn settle(
     plan.found.kube_proxy =
         if facts.replacement.is_some_and(Replacement::is_on) { "replaced" } else { "enabled" }
             .to_owned();
-    let effective =
-        values::effective(&user, &facts).map_err(|error| refusal("Values", error))?;
+    let effective = values::effective(&user, &facts).map_err(|error| refusal("Values", error))?;
     plan.values.overridden = effective
         .overridden
         .iter()

@@ -423,7 +423,9 @@ pub(crate) async fn gated(
     parts.extend(plan.left_objects.iter().map(|left| json!({ "left": left.to_string() })));
     let gone = making.before.map(|before| before.gone(&rendered.objects)).unwrap_or_default();
     let (deleted, left) = before::deletions(&**making.cluster, making.place, &gone).await;
-    parts.extend(deleted.iter().map(|one| json!({ "delete": one.about.to_string(), "uid": one.uid })));
+    parts.extend(
+        deleted.iter().map(|one| json!({ "delete": one.about.to_string(), "uid": one.uid })),
+    );
     plan.deletions = deleted;
     plan.left_objects.extend(left);
     let mut needs = needs(making, &survey, &plan, &written, &foreign_only, &source.looked_up).await;

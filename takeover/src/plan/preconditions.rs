@@ -258,10 +258,7 @@ pub(super) fn settle(
             needs_consent: false,
         })
         .collect();
-    plan.values.changes = owned::changes(&facts)
-        .into_iter()
-        .map(owned_change)
-        .collect();
+    plan.values.changes = owned::changes(&facts).into_iter().map(owned_change).collect();
     plan.outcome =
         if matches!(step, Step::Upgrade { .. }) { Outcome::Upgrade } else { Outcome::TakeOver };
     if installs {

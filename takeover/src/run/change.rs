@@ -128,9 +128,8 @@ fn fresh<S: Subject>(
     };
     let first = own.deployed.record.info().map_err(StorageError::Field)?.first_deployed;
     let place = run.request.place();
-    let mut record =
-        record::draft(place, rendered, &prepared.values, own.revision, &first, now)
-            .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
+    let mut record = record::draft(place, rendered, &prepared.values, own.revision, &first, now)
+        .map_err(|error| RunError::NoRecord { reason: error.to_string() })?;
     set_status(&mut record, &Status::PendingUpgrade, record::CHANGE_UNDER_WAY)?;
     let stored = StoredPlan::of(&prepared);
     let live = prepared.objects.into_iter().map(|object| object.live).collect();

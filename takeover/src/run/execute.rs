@@ -20,8 +20,8 @@ use super::stored::{StoredObject, StoredPlan};
 use super::strangers::Live;
 use super::{change, own, record, rights, strangers};
 use crate::gate;
-use crate::place::Place;
 use crate::job::Summary;
+use crate::place::Place;
 use crate::plan::{Key, Outcome, Plan, Prepared, Refusal};
 use crate::rendered::Rendered;
 use crate::subject::Subject;
@@ -333,7 +333,11 @@ pub(super) fn left(plan: &Plan) -> Vec<String> {
     ]
 }
 
-pub(super) fn set_status(record: &mut Record, status: &Status, description: &str) -> Result<(), StorageError> {
+pub(super) fn set_status(
+    record: &mut Record,
+    status: &Status,
+    description: &str,
+) -> Result<(), StorageError> {
     record.set_status(status, description).map_err(StorageError::Field)
 }
 

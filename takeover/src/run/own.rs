@@ -77,7 +77,8 @@ impl Records {
     /// # Errors
     /// Why it cannot.
     pub(crate) fn ready(records: Option<Self>, place: &Place) -> Result<Own, Refusal> {
-        let refusal = |message: &str| Refusal { reason: "Release".to_owned(), message: message.into() };
+        let refusal =
+            |message: &str| Refusal { reason: "Release".to_owned(), message: message.into() };
         let Some(Self { newest, deployed }) = records else {
             return Err(refusal(
                 "there is no release of ichor's own: take Cilium over first (`ichor adopt \

@@ -269,6 +269,11 @@ impl Site {
             name != "ichor-cni" && name != "ichor-system" || elsewhere
         });
         apply(&self.plane, &items);
+        self.planned(more)
+    }
+
+    /// The digest of the plan as the Job makes it, which lacks no right.
+    pub fn planned(&self, more: &[&str]) -> String {
         let mut arguments = vec!["cni", "plan", "--for-job", "--output=json"];
         arguments.extend(more);
         // Exit code 2 where it asks for consent.

@@ -89,17 +89,17 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:4318/a/", "http://otel:4318/a/v1/traces"),
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://otel/x", "https://otel/x"),
         ] {
-            let environment = Environment::sealed([
-                (name, given),
-                ("OTEL_EXPORTER_OTLP_HEADERS", "a=b, c=d=e,"),
-            ]);
+            let environment =
+                Environment::sealed([(name, given), ("OTEL_EXPORTER_OTLP_HEADERS", "a=b, c=d=e,")]);
             let traces = traces(&environment).unwrap().unwrap();
             assert_eq!(traces.url, expected);
             let headers = [("a", "b"), ("c", "d=e")].map(|(a, b)| (a.to_owned(), b.to_owned()));
             assert_eq!(traces.headers, headers);
         }
         assert!(traces(&Environment::sealed([])).unwrap().is_none());
-        assert!(traces(&Environment::sealed([("OTEL_EXPORTER_OTLP_ENDPOINT", "")])).unwrap().is_none());
+        assert!(
+            traces(&Environment::sealed([("OTEL_EXPORTER_OTLP_ENDPOINT", "")])).unwrap().is_none()
+        );
     }
 
     #[test]

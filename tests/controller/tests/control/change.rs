@@ -36,10 +36,12 @@ impl Collector {
                     let whole = String::from_utf8_lossy(&text).into_owned();
                     let Some((_, body)) = whole.split_once("\r\n\r\n") else { continue };
                     let Ok(body) = serde_json::from_str::<Value>(body) else { continue };
-                    let new = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().cloned();
+                    let new =
+                        body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().cloned();
                     kept.lock().unwrap().extend(new.unwrap());
                     text.clear();
-                    if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").is_err() {
+                    if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").is_err()
+                    {
                         break;
                     }
                 }
@@ -271,7 +273,8 @@ async fn network_policies_are_applied_where_cilium_runs() {
     let folder = chart().display().to_string();
     let switched = |value: &str| {
         let set = format!("networkPolicies.enabled={value},replicas=0");
-        let arguments = ["release", "upgrade", "ichor", &folder, "-n", "ichor-system", "--set", &set];
+        let arguments =
+            ["release", "upgrade", "ichor", &folder, "-n", "ichor-system", "--set", &set];
         site.ichor(&arguments);
     };
     switched("true");
@@ -283,7 +286,11 @@ async fn network_policies_are_applied_where_cilium_runs() {
     let told = until(&site, "NetworkPoliciesApplied", "NoPolicyKind").await;
     assert_eq!(told["status"], "False");
     let definition = plane::cilium::stub_definition(
-        "cilium.io", "v2", "CiliumNetworkPolicy", "ciliumnetworkpolicies", true,
+        "cilium.io",
+        "v2",
+        "CiliumNetworkPolicy",
+        "ciliumnetworkpolicies",
+        true,
     );
     apply(&site.plane, &[definition]);
     let told = until(&site, "NetworkPoliciesApplied", "PoliciesInPlace").await;
