@@ -299,7 +299,7 @@ fn job_state(job: &Value, pods: &[Value]) -> JobState {
 }
 
 /// Whether what a Job said at its refusal means that it waits for a consent: it has none, or one to
-/// another plan ([`takeover::run::RunError::Consent`], [`takeover::run::RunError::Digest`]).
+/// another plan ([`takeover::run::Denied::Consent`], [`takeover::run::Denied::Digest`]).
 fn asks_for_consent(message: &str) -> bool {
     ["refused: consent is missing", "refused: what would be done is not what was consented to"]
         .iter()

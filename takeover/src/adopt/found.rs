@@ -28,7 +28,7 @@ pub(super) struct Found {
 /// # Errors
 /// [`PlanError::Rights`] names all that is missing to look.
 pub(super) async fn find(request: &Request<'_>) -> Result<Found, PlanError> {
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(request.place.words.deed);
     needs.looking(&record_rights(&request.place.home));
     if let Some(from) = &request.from {
         needs.looking(&record_rights(&from.namespace));
