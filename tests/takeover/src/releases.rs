@@ -322,24 +322,26 @@ impl Case {
                 _ => true,
             }
         });
-        // The cluster in memory writes quantities as a server does that has read them once more.
-        let canonical = |object: Value| {
-            let text = object
-                .to_string()
-                .replace("\"0.25Gi\"", "\"256Mi\"")
-                .replace("\"cpu\":1,", "\"cpu\":\"1\",");
-            let mut object = serde_json::from_str::<Value>(&text).expect("JSON stays JSON");
-            let annotations = object.pointer_mut("/metadata/annotations");
-            if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-                // The server counts any change of a DaemonSet's annotations.
-                annotations.remove("deprecated.daemonset.template.generation");
-            }
-            object
-        };
         let mut state = lasting(kept.map(canonical).collect::<Vec<_>>());
         state.insert("deployed".to_owned(), deployed.into());
         state
     }
+}
+
+/// An object as the cluster in memory and a server both write it.
+pub fn canonical(object: Value) -> Value {
+    // The cluster in memory writes quantities as a server does that has read them once more.
+    let text = object
+        .to_string()
+        .replace("\"0.25Gi\"", "\"256Mi\"")
+        .replace("\"cpu\":1,", "\"cpu\":\"1\",");
+    let mut object = serde_json::from_str::<Value>(&text).expect("JSON stays JSON");
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        // The server counts any change of a DaemonSet's annotations.
+        annotations.remove("deprecated.daemonset.template.generation");
+    }
+    object
 }
 
 /// A plane with release `old` of chart depot: records in namespace infra, objects in shop, two

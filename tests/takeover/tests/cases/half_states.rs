@@ -1,13 +1,12 @@
 //! What a run leaves that ended in the middle, and what the next one makes of it: the rows of the
 //! takeover rules, section 5, on the cluster in memory.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use helm_rs::apply::{Cancel, Observer};
 use helm_rs::cluster::{
-    Clock, Cluster, ManualClock, Moment, Patch, PatchKind, Resource, Target, WriteOptions,
+    Clock, Cluster, Moment, Patch, PatchKind, Resource, Target, WriteOptions,
 };
 use helm_rs::error_chain;
 use helm_rs::release::Status;

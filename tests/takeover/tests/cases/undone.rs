@@ -15,7 +15,7 @@ use takeover::run::restore::{
 };
 use takeover::snapshot::{Stage, lasting};
 use takeover_tests::rehearsal::{Rehearsal, Tried as _, step_boundaries, text};
-use takeover_tests::releases::{Case, applied, chart, depot, drifted, store};
+use takeover_tests::releases::{Case, applied, canonical, chart, depot, drifted, store};
 use takeover_tests::{Bed, export};
 
 async fn objects(bed: Option<Bed>) -> Option<Vec<Value>> {
@@ -35,11 +35,14 @@ async fn changed_depot() -> Option<Rehearsal> {
     Some(Rehearsal::release(objects, adopt()).await)
 }
 
-/// Everything but what ichor keeps for itself.
+/// Everything but what ichor keeps for itself, and what controllers make of workloads.
 fn state(stage: &Stage) -> BTreeMap<String, Value> {
     let objects = stage.memory.objects();
-    let mut state = lasting(objects.iter().map(|object| (**object).clone()));
-    state.retain(|name, _| !name.starts_with("Lease ") && !name.contains("/ichor-release-"));
+    let mut state = lasting(objects.iter().map(|object| canonical((**object).clone())));
+    let lives = ["Lease ", "Pod ", "ReplicaSet "];
+    state.retain(|name, _| {
+        !lives.iter().any(|kind| name.starts_with(kind)) && !name.contains("/ichor-release-")
+    });
     state
 }
 
