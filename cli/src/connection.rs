@@ -72,6 +72,24 @@ impl ClusterFlags {
         self.namespace.namespace(environment)
     }
 
+    /// The release's namespace, which is part of what is written there.
+    ///
+    /// # Errors
+    ///
+    /// No namespace can have that name.
+    pub(crate) fn checked_namespace(
+        &self,
+        environment: &Environment,
+    ) -> Result<String, CommandError> {
+        let namespace = self.namespace(environment);
+        flags::namespace(&namespace).map_err(|error| {
+            let text = helm_rs::gotext::quote(&namespace);
+            CommandError::new(format_args!(
+                "invalid argument {text} for \"-n, --namespace\" flag: {error}"
+            ))
+        })
+    }
+
     /// What decides on server and identity: flags, then Helm's environment variables.
     fn connection(&self, environment: &Environment) -> Result<Connection, CommandError> {
         let text = |flag: &Option<String>, name: &str| {

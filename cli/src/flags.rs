@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Command};
-use helm_rs::gotext;
+use helm_rs::{gotext, name};
 
 use crate::error::CommandError;
 
@@ -28,6 +28,26 @@ pub(crate) fn whole_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Resul
         IntErrorKind::PosOverflow => "the number is too large".to_owned(),
         _ => "expected a whole number, 0 or more".to_owned(),
     })
+}
+
+/// The name of a release.
+///
+/// # Errors
+///
+/// Helm's.
+pub(crate) fn release_name(text: &str) -> Result<String, String> {
+    name::validate_release_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+/// The name of a namespace.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
+    name::validate_namespace(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 /// A duration as Go writes it, such as `1m30s`; a negative one is none.

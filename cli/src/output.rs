@@ -17,6 +17,21 @@ pub(crate) enum Output {
     Yaml,
 }
 
+impl Output {
+    /// Says something. Whoever reads the result as data gets nothing else on standard output.
+    pub(crate) fn tell(
+        self,
+        text: &str,
+        context: &mut crate::commands::Context<'_>,
+    ) -> Result<(), CommandError> {
+        if self == Self::Table {
+            return context.ui.result(text);
+        }
+        context.ui.warning(text.trim_end());
+        Ok(())
+    }
+}
+
 /// Writes one result: as data, or as the text for people.
 pub(crate) fn write_structured(
     ui: &mut Ui,

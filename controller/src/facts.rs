@@ -308,7 +308,7 @@ fn is_last_word(message: &str) -> bool {
 }
 
 /// Whether what a Job said at its refusal means that it waits for a consent: it has none, or one to
-/// another plan ([`takeover::run::RunError::Consent`], [`takeover::run::RunError::Digest`]).
+/// another plan ([`takeover::run::Denied::Consent`], [`takeover::run::Denied::Digest`]).
 fn asks_for_consent(message: &str) -> bool {
     ["refused: consent is missing", "refused: what would be done is not what was consented to"]
         .iter()

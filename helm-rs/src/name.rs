@@ -9,6 +9,9 @@ pub const MAX_RELEASE_NAME: usize = 53;
 /// Longest name of a Kubernetes object in bytes.
 pub const MAX_METADATA_NAME: usize = 253;
 
+/// Longest name of a namespace in bytes.
+pub const MAX_NAMESPACE: usize = 63;
+
 /// A name that Helm refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -29,6 +32,12 @@ pub enum NameError {
          and the length must not be longer than 253"
     )]
     Metadata,
+    /// The namespace's name is too long or has characters that it may not have.
+    #[error(
+        "invalid namespace, must match regex ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$ and the length must \
+         not be longer than 63"
+    )]
+    Namespace,
 }
 
 /// Checks a release name, as `ValidateReleaseName`.
@@ -52,6 +61,19 @@ pub fn validate_release_name(name: &str) -> Result<(), NameError> {
 pub fn validate_metadata_name(name: &str) -> Result<(), NameError> {
     if name.len() > MAX_METADATA_NAME || !is_subdomain(name) {
         return Err(NameError::Metadata);
+    }
+    Ok(())
+}
+
+/// Checks the name of a namespace, as the server does (`ValidateNamespaceName` of Kubernetes, an RFC
+/// 1123 label).
+///
+/// # Errors
+///
+/// [`NameError::Namespace`]
+pub fn validate_namespace(name: &str) -> Result<(), NameError> {
+    if name.len() > MAX_NAMESPACE || name.contains('.') || !is_subdomain(name) {
+        return Err(NameError::Namespace);
     }
     Ok(())
 }

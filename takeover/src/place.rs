@@ -32,9 +32,62 @@ pub struct Place {
     pub words: Words,
 }
 
+/// What is done to a release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deed {
+    /// Cilium is taken over.
+    #[default]
+    Takeover,
+    /// Ichor's own release of Cilium is changed.
+    Change,
+    /// A release is made of what is there.
+    Adoption,
+    /// A release is moved.
+    Move,
+}
+
+impl Deed {
+    /// As messages name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Takeover => "takeover",
+            Self::Change => "change",
+            Self::Adoption => "adoption",
+            Self::Move => "move",
+        }
+    }
+
+    /// As messages name the records that are deleted at its end.
+    pub(crate) const fn records(self) -> &'static str {
+        match self {
+            Self::Takeover | Self::Change => "foreign record",
+            Self::Adoption => "record of the release before",
+            Self::Move => "old record",
+        }
+    }
+
+    /// As messages name the namespace of the records that it makes.
+    pub(crate) const fn home(self) -> &'static str {
+        match self {
+            Self::Takeover | Self::Change => "ichor's namespace",
+            Self::Adoption | Self::Move => "the release's namespace",
+        }
+    }
+
+    /// As messages name what it keeps there.
+    pub(crate) const fn own(self) -> &'static str {
+        match self {
+            Self::Takeover | Self::Change => "ichor's records, plan and backups",
+            Self::Adoption | Self::Move => "the release's records, the stored plan and backups",
+        }
+    }
+}
+
 /// What messages say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
+    /// What is done.
+    pub deed: Deed,
     /// What is taken over.
     pub what: Cow<'static, str>,
     /// The command that shows the plan.
@@ -46,13 +99,13 @@ pub struct Words {
 }
 
 /// Ichor's own release of Cilium.
-pub static CILIUM: Place = own("ichor-cni-plan", "ichor adopt --cilium-only --plan");
+pub static CILIUM: Place = own(Deed::Takeover, "ichor-cni-plan", "ichor adopt --cilium-only --plan");
 
 /// The same release, when it is ichor's and is changed: the plan of the takeover stays where it is,
 /// since it says how everything is given back.
-pub static CHANGE: Place = own("ichor-cni-change", "ichor cni plan --change");
+pub static CHANGE: Place = own(Deed::Change, "ichor-cni-change", "ichor cni plan --change");
 
-const fn own(plan: &'static str, look: &'static str) -> Place {
+const fn own(deed: Deed, plan: &'static str, look: &'static str) -> Place {
     Place {
         release: Cow::Borrowed(RELEASE),
         namespace: Cow::Borrowed(NAMESPACE),
@@ -63,6 +116,7 @@ const fn own(plan: &'static str, look: &'static str) -> Place {
         backup: Cow::Borrowed("ichor-cilium-prior-release"),
         is_shared: false,
         words: Words {
+            deed,
             what: Cow::Borrowed("Cilium"),
             look: Cow::Borrowed(look),
             restore: Cow::Borrowed("ichor cni restore"),
@@ -74,7 +128,13 @@ const fn own(plan: &'static str, look: &'static str) -> Place {
 impl Place {
     /// Any other release, with everything in its own namespace. `look` is the command that shows
     /// the plan.
-    pub fn release(name: &str, namespace: &str, records: ObjectKind, look: String) -> Self {
+    pub fn release(
+        name: &str,
+        namespace: &str,
+        records: ObjectKind,
+        deed: Deed,
+        look: String,
+    ) -> Self {
         Self {
             release: name.to_owned().into(),
             namespace: namespace.to_owned().into(),
@@ -85,6 +145,7 @@ impl Place {
             backup: format!("ichor-release-{name}-prior").into(),
             is_shared: true,
             words: Words {
+                deed,
                 what: format!("release {name}").into(),
                 look: look.into(),
                 restore: format!("ichor release restore {name} -n {namespace}").into(),

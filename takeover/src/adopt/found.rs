@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Request, other_kind};
 use crate::plan::make::told;
 use crate::plan::{Needs, PlanError};
+use crate::subject::Subject as _;
 use crate::survey::{Survey, builtin, failed, read, record_rights, resource_of, text};
 
 /// What was read.
@@ -28,7 +29,8 @@ pub(super) struct Found {
 /// # Errors
 /// [`PlanError::Rights`] names all that is missing to look.
 pub(super) async fn find(request: &Request<'_>) -> Result<Found, PlanError> {
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(request.place.words.deed);
+    needs.locks(&request.leases());
     needs.looking(&record_rights(&request.place.home));
     if let Some(from) = &request.from {
         needs.looking(&record_rights(&from.namespace));

@@ -33,7 +33,7 @@ use helm_rs::release::storage::{ObjectDriver, Storage, StorageError};
 use helm_rs::render::Engine;
 use serde_json::Value;
 
-use crate::place::{CHANGE, Place};
+use crate::place::{CHANGE, Deed, Place};
 use crate::plan::before::Before;
 use crate::plan::make::{gated, refusal, told};
 use crate::plan::making::Making;
@@ -137,7 +137,7 @@ pub async fn asked(cluster: &dyn Cluster) -> Result<Value, StoredError> {
 /// [`PlanError`]: when the cluster does not answer, or the chart does not render. What forbids the
 /// change is no error but a refusal in the plan.
 pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(Deed::Change);
     needs.reading();
     let survey = match Box::pin(survey(&*request.cluster)).await {
         Ok(survey) => survey,

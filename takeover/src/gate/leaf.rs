@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use mergepatch::Schema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One step from an object to a leaf.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Step {
     /// Into a map.
     Key(String),
@@ -21,7 +23,7 @@ pub enum Step {
 }
 
 /// The place of a leaf.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Path(pub Vec<Step>);
 
 /// Who set a field, as `metadata.managedFields` says.
@@ -350,7 +352,8 @@ pub fn replace(object: &mut Value, path: &Path, value: &Value) -> bool {
     true
 }
 
-fn descend<'a>(value: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
+/// What a step leads to; none when there is nothing.
+pub(crate) fn descend<'a>(value: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
     match (step, value) {
         (Step::Key(key), Value::Object(map)) => map.get_mut(key),
         (step @ Step::Item(_), Value::Array(items)) => {

@@ -22,6 +22,7 @@ use mergepatch::{Schema, Schemas as _, embedded};
 use serde_json::Value;
 
 pub use defaults::pod_template;
+pub(crate) use leaf::descend;
 pub use leaf::{Leaf, Leaves, Manager, Path, Step, drop_nulls, leaves, remove, replace};
 pub use others::is_controller;
 
@@ -35,7 +36,7 @@ pub struct Wanted {
 }
 
 /// What is written over a live object, with what was left out of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Desired {
     /// The object: leaves that are generated or others' have their live values.
     pub object: Value,
@@ -95,6 +96,17 @@ fn schema_of(object: &Value) -> Option<Schema<'static>> {
 
 fn kind_of(object: &Value) -> &str {
     object.get("kind").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether two values of a leaf are the same setting; of a list's order, whether the items that
+/// both have stand in the same one.
+pub(crate) fn same(path: &Path, one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) if path.is_order() => !reordered(one, other),
+        (Some(one), Some(other)) => quantity::same(path, one, other),
+        (None, None) => true,
+        _ => path.is_order(),
+    }
 }
 
 /// The leaves of an object, lists taken apart as its kind's merge keys say.
@@ -230,19 +242,13 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
             continue;
         }
         let (old, new) = (before.get(path), after.get(path));
-        let same = match (old, new) {
-            (Some(old), Some(new)) => quantity::same(path, &old.value, &new.value),
-            (None, None) => true,
-            _ => false,
-        };
-        if !same && path.is_order() && !reordered(old, new) {
-            continue;
-        }
+        let value = |leaf: Option<&Leaf>| leaf.map(|leaf| leaf.value.clone());
+        let same = same(path, old.map(|leaf| &leaf.value), new.map(|leaf| &leaf.value));
         if !same {
             let change = Change {
                 path: path.clone(),
-                live: old.map(|leaf| leaf.value.clone()),
-                new: new.map(|leaf| leaf.value.clone()),
+                live: value(old),
+                new: value(new),
                 managers: old.map(|leaf| leaf.managers.clone()).unwrap_or_default(),
             };
             if is_ownership(path) {
@@ -276,13 +282,12 @@ pub fn classify(live: &Value, after: &Value, desired: &Desired) -> Classes {
 }
 
 /// Whether the items that both lists have stand in another order.
-fn reordered(old: Option<&Leaf>, new: Option<&Leaf>) -> bool {
-    let items = |leaf: Option<&Leaf>| leaf.and_then(|leaf| leaf.value.as_array().cloned());
-    let (Some(old), Some(new)) = (items(old), items(new)) else { return false };
+fn reordered(old: &Value, new: &Value) -> bool {
+    let (Value::Array(old), Value::Array(new)) = (old, new) else { return false };
     let common = |of: &[Value], other: &[Value]| -> Vec<Value> {
         of.iter().filter(|item| other.contains(item)).cloned().collect()
     };
-    common(&old, &new) != common(&new, &old)
+    common(old, new) != common(new, old)
 }
 
 /// The leaves of an object that a consent is about: everything but what is left out, ownership,

@@ -13,13 +13,13 @@ use goyaml::Map;
 use helm_rs::error_chain;
 use helm_rs::release::storage::ObjectKind;
 use helm_rs::release::{CodecLimits, Record, Status, decode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::make::refusal;
 use super::{RecordAbout, Refusal};
 use crate::place::Place;
 use crate::run::own::{damaged, revision_of, unfinished_action, was_deployed};
-use crate::run::stored::{StoredError, StoredPlan};
+use crate::run::stored::{StoredError, StoredPlan, set_ownership};
 use crate::survey::{Survey, SurveyError, failed, is_agent, records_of_release, text};
 
 /// A takeover that was begun.
@@ -150,19 +150,8 @@ impl Begun {
             let former = stored
                 .filter(|stored| same_place(&stored.desired, object))
                 .find_map(|stored| stored.former.as_ref());
-            let Some(former) = former.and_then(Value::as_object) else { continue };
-            for (map, entries) in former {
-                let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-                let Some(metadata) = metadata else { continue };
-                let place = metadata.entry(map.clone()).or_insert_with(|| json!({}));
-                let Some(place) = place.as_object_mut() else { continue };
-                for (key, value) in entries.as_object().into_iter().flatten() {
-                    if value.is_null() {
-                        place.remove(key);
-                    } else {
-                        place.insert(key.clone(), value.clone());
-                    }
-                }
+            if let Some(former) = former {
+                set_ownership(object, former);
             }
         }
     }

@@ -51,7 +51,7 @@ impl Key {
     }
 
     /// A leaf's value as it enters the digest.
-    fn leaf(&self, kind: &str, path: &crate::gate::Path, value: Option<&Value>) -> Value {
+    pub(crate) fn leaf(&self, kind: &str, path: &crate::gate::Path, value: Option<&Value>) -> Value {
         match value {
             None => Value::Null,
             Some(value) if is_secret(kind, path) => {

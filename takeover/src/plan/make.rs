@@ -153,6 +153,8 @@ pub struct PreparedObject {
     pub original: Option<Value>,
     /// The live object; none when it is to be created.
     pub live: Option<Value>,
+    /// Leaves that the write changes.
+    pub(crate) changes: Vec<gate::Change>,
     /// Nothing is to be written.
     pub keep: bool,
     /// The hash of its state before; empty when it is to be created.
@@ -330,7 +332,7 @@ pub(crate) async fn gated(
     let mut rendered = match rendered::render(&source, &settled.effective) {
         Ok(rendered) => rendered,
         Err(error) => {
-            let mut needs = Needs::default();
+            let mut needs = Needs::of(making.place.words.deed);
             needs.read(source.looked_up.rights(), LOOKED_UP);
             return Err(told(&**making.cluster, needs, error.into()).await);
         }
@@ -339,7 +341,7 @@ pub(crate) async fn gated(
     let live = match read_live(&**making.cluster, &rendered.objects).await {
         Ok(live) => live,
         Err(error) => {
-            let mut needs = Needs::default();
+            let mut needs = Needs::of(making.place.words.deed);
             let rights = rendered.objects.iter().map(|o| Right::on_object("get", &o.item));
             needs.read(rights, "the chart's objects");
             needs.new_namespaces = new_namespaces(making, &rendered.objects).await;
@@ -410,6 +412,7 @@ pub(crate) async fn gated(
             desired: state.desired,
             generated: state.generated,
             original: state.original,
+            changes: state.classes.differences,
             keep: state.action == Action::Keep,
             live: state.live,
             before,

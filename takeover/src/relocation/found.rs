@@ -27,7 +27,7 @@ pub(super) struct Found {
     /// The records of the source, of the driver that is moved from.
     pub(super) sources: Vec<Value>,
     /// Whether the source has records of the other driver.
-    pub(super) has_other_driver: bool,
+    pub(super) has_others: bool,
     /// Names of records under the name that is taken.
     pub(super) taken: Vec<String>,
     pub(super) stored: Option<StoredPlan>,
@@ -86,7 +86,7 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Found, Look> {
         caller: identity.map(|identity| identity.user).unwrap_or_default(),
         home: home.map_err(wrong("read the namespace that the release goes to"))?,
         sources,
-        has_other_driver: !others.is_empty() && !to.is_same_release(from),
+        has_others: !others.is_empty(),
         taken,
         stored,
     })
@@ -99,6 +99,21 @@ pub(super) fn history(
     plan: &mut MovePlan,
 ) -> Option<(History, Vec<Record>)> {
     let (from, to) = (&request.from, &request.to);
+    if found.sources.is_empty() && found.has_others {
+        let (here, driver) = match from.records {
+            ObjectKind::Secret => ("ConfigMaps", "configmap"),
+            ObjectKind::ConfigMap => ("Secrets", "secret"),
+        };
+        plan.refusals.push(refusal(
+            "Driver",
+            format!(
+                "release {} in namespace {} has its records in {here}, and HELM_DRIVER says \
+                 another driver: set HELM_DRIVER={driver} for this command",
+                from.release, from.namespace
+            ),
+        ));
+        return None;
+    }
     if from == to {
         plan.refusals.push(refusal("Same", "the release is there already: name another place"));
         return None;
@@ -115,7 +130,7 @@ pub(super) fn history(
             ),
         ));
     }
-    if found.has_other_driver {
+    if found.has_others && !to.is_same_release(from) {
         plan.refusals.push(refusal(
             "Ambiguous",
             format!(

@@ -28,7 +28,7 @@ use helm_rs::render::Engine;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::place::{Place, kind_name, lease_of};
+use crate::place::{Deed, Place, kind_name, lease_of};
 use crate::plan::make::{CONCURRENCY, refusal, told};
 use crate::plan::rights;
 use crate::plan::rights::needs::Written;
@@ -100,7 +100,7 @@ impl Request<'_> {
         let to = &self.to;
         let look =
             format!("ichor release move {} -n {} … --plan", self.from.release, self.from.namespace);
-        Place::release(&to.release, &to.namespace, to.records, look)
+        Place::release(&to.release, &to.namespace, to.records, Deed::Move, look)
     }
 
     fn leases(&self) -> BTreeSet<LeaseName> {
@@ -211,7 +211,7 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
 
 /// What it takes to look.
 fn looking(request: &Request<'_>) -> Needs {
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(Deed::Move);
     needs.own(&request.place(), true);
     let places = BTreeSet::from([&request.from.namespace, &request.to.namespace]);
     for namespace in places {
@@ -352,19 +352,19 @@ async fn fresh(
     plan.digest = format!("sha256:{}", sha256(canonical.to_string().as_bytes()));
     let key = Key(found.home.as_ref().map_or("", |home| text(home, "/metadata/uid")).to_owned());
     let objects = objects.iter().map(|(item, live)| stored_object(&key, item, live)).collect();
-    let stored = StoredPlan {
-        plan: Plan {
-            schema_version: SCHEMA_VERSION.to_owned(),
-            digest: plan.digest.clone(),
-            release: Some(plan.to.clone()),
-            records: plan.records.clone(),
-            ..Plan::default()
-        },
-        key: key.0,
-        objects,
-        records: hashes,
-        asked: None,
+    let whole = Plan {
+        schema_version: SCHEMA_VERSION.to_owned(),
+        digest: plan.digest.clone(),
+        release: Some(plan.to.clone()),
+        records: plan.records.clone(),
+        ..Plan::default()
     };
+    let mut stored = StoredPlan::of_move(whole, key, objects, hashes);
+    if let Some(earlier) = found.stored
+        && let Err(error) = stored.keep(earlier, &place)
+    {
+        plan.refusals.push(refusal("StoredPlan", error_chain(&error)));
+    }
     Ok(Prepared { plan, stored: Some(stored), records })
 }
 
@@ -386,6 +386,8 @@ fn stored_object(key: &Key, item: &Item, live: &Value) -> StoredObject {
         after: String::new(),
         original: None,
         former: Some(former_ownership(live)),
+        leaves: Vec::new(),
+        origin: String::new(),
     };
     object.before = object.state(key, live);
     object.after.clone_from(&object.before);

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{Outcome, Prepared, Request, prepare};
 use crate::adopt::found::records_of;
 use crate::place::{Place, kind_name};
-use crate::plan::{Consent, PlanError, Refusal};
-use crate::run::Fenced;
+use crate::plan::{Consent, PlanError};
+use crate::run::{Denied, Fenced};
 use crate::run::backup::{self, BackupError, Retired};
-use crate::run::give_back;
+use crate::run::change;
 use crate::run::lock::{self, Lock, LockError};
 use crate::run::restore::RestoreError;
 use crate::run::stored::{StoredError, StoredPlan};
@@ -39,29 +39,9 @@ pub struct Moved {
 /// Why a move ended.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// The plan refuses.
-    #[error("refused: {}", refusals.iter().map(|one| one.message.as_str()).collect::<Vec<_>>().join("; "))]
-    Refused {
-        /// Why.
-        refusals: Vec<Refusal>,
-    },
-    /// The plan is another one than was consented to.
-    #[error(
-        "refused: what would be done is not what was consented to (consent {consented}, now {now}): \
-         something changed in between; look at the plan again"
-    )]
-    Digest {
-        /// The consented digest.
-        consented: String,
-        /// The digest of the plan as it is now.
-        now: String,
-    },
-    /// Something needs consent that was not given.
-    #[error("refused: consent is missing: {missing}")]
-    Consent {
-        /// What is missing.
-        missing: String,
-    },
+    /// The answer is no.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// There is no lock.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -112,9 +92,7 @@ impl MoveError {
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. }
-                | Self::Digest { .. }
-                | Self::Consent { .. }
+            Self::Denied(_)
                 | Self::Stored(StoredError::Content { .. })
                 | Self::Lock(LockError::Held { .. })
         ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
@@ -155,22 +133,13 @@ fn consented(
     prepared: &Prepared,
     digest: Option<&str>,
     accepts: &impl Fn(&Consent) -> bool,
-) -> Result<(), MoveError> {
+) -> Result<(), Denied> {
     let plan = &prepared.plan;
     if plan.is_refused() {
-        return Err(MoveError::Refused { refusals: plan.refusals.clone() });
+        return Err(Denied::Refused { refusals: plan.refusals.clone() });
     }
-    if let Some(consented) = digest.filter(|digest| *digest != plan.digest) {
-        let (consented, now) = (consented.to_owned(), plan.digest.clone());
-        return Err(MoveError::Digest { consented, now });
-    }
-    match plan.consent.iter().find(|consent| digest.is_none() || !accepts(consent)) {
-        Some(consent) => {
-            let missing = format!("{} ({})", consent.flag, consent.why);
-            Err(MoveError::Consent { missing })
-        }
-        None => Ok(()),
-    }
+    Denied::other_plan(digest, &plan.digest, || None)?;
+    Denied::without_consent(&plan.consent, |consent| digest.is_some() && accepts(consent), || None)
 }
 
 async fn locked(
@@ -276,8 +245,11 @@ async fn own(
     for object in &stored.objects {
         let Some(item) = object.item(&discovery) else { continue };
         go_on()?;
-        let is_ours = |live: &Value| ownership::check(live, &from.release, &from.namespace).is_ok();
-        if give_back(cluster, &item, &owner, is_ours)
+        let ours = |live: &Value| {
+            let is_ours = ownership::check(live, &from.release, &from.namespace).is_ok();
+            is_ours.then(|| json!({ "metadata": owner }))
+        };
+        if change(cluster, &item, ours)
             .await
             .map_err(|error| MoveError::Ownership(Box::new(error)))?
         {

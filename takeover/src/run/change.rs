@@ -14,7 +14,7 @@ use helm_rs::error_chain;
 use helm_rs::release::storage::{Labels, ObjectDriver, Storage, StorageError, Stored};
 use helm_rs::release::{Record, Status};
 
-use super::error::RunError;
+use super::error::{Denied, RunError};
 use super::execute::{
     Done, Run, consented, discovery, is_killed, resumable, set_status, write_and_wait,
 };
@@ -44,7 +44,7 @@ pub(super) async fn locked<S: Subject>(
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
     let storage = Storage::new(&driver);
     let own = Records::ready(records(place, &storage).await?, place)
-        .map_err(|refusal| RunError::Refused { refusals: vec![refusal] })?;
+        .map_err(Denied::by)?;
     let stored = StoredPlan::read(cluster, place).await?;
     let mut done = Done { changed: true, revision: own.revision, ..Done::default() };
     let now = clock.now().to_string();
@@ -124,7 +124,7 @@ fn fresh<S: Subject>(
     now: &str,
 ) -> Result<Work, RunError> {
     let Some(rendered) = consented(run, &prepared)? else {
-        return Err(RunError::Refused { refusals: Vec::new() });
+        return Err(Denied::Refused { refusals: Vec::new() }.into());
     };
     let first = own.deployed.record.info().map_err(StorageError::Field)?.first_deployed;
     let place = run.request.place();

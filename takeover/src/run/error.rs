@@ -10,11 +10,11 @@ use super::own::OwnError;
 use super::stored::StoredError;
 use super::strangers::LookError;
 use crate::job::Summary;
-use crate::plan::{PlanError, Refusal};
+use crate::plan::{Consent, PlanError, Refusal};
 
-/// Why a takeover ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
+/// Why nothing was begun: the answer is no.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Denied {
     /// The plan refuses.
     #[error("refused: {}", messages(refusals))]
     Refused {
@@ -32,7 +32,7 @@ pub enum RunError {
         /// The digest of the plan as it is now.
         now: String,
         /// That plan in short.
-        plan: Box<Summary>,
+        plan: Option<Box<Summary>>,
     },
     /// Something needs consent that was not given.
     #[error("refused: consent is missing: {missing}")]
@@ -40,8 +40,53 @@ pub enum RunError {
         /// What is missing.
         missing: String,
         /// The plan in short.
-        plan: Box<Summary>,
+        plan: Option<Box<Summary>>,
     },
+}
+
+impl Denied {
+    /// A refusal by one rule.
+    pub(crate) fn by(refusal: Refusal) -> Self {
+        Self::Refused { refusals: vec![refusal] }
+    }
+
+    /// Refuses a plan other than the one that was consented to by name. `plan` is it in short.
+    pub(crate) fn other_plan(
+        digest: Option<&str>,
+        now: &str,
+        plan: impl FnOnce() -> Option<Box<Summary>>,
+    ) -> Result<(), Self> {
+        match digest.filter(|digest| *digest != now) {
+            Some(consented) => {
+                let (consented, now) = (consented.to_owned(), now.to_owned());
+                Err(Self::Digest { consented, now, plan: plan() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a plan that asks for something which `given` denies. `plan` is it in short.
+    pub(crate) fn without_consent(
+        needed: &[Consent],
+        given: impl Fn(&Consent) -> bool,
+        plan: impl FnOnce() -> Option<Box<Summary>>,
+    ) -> Result<(), Self> {
+        match needed.iter().find(|consent| !given(consent)) {
+            Some(consent) => {
+                let missing = format!("{} ({})", consent.flag, consent.why);
+                Err(Self::Consent { missing, plan: plan() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a takeover ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The answer is no.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// There is no lock.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -133,7 +178,9 @@ impl RunError {
     /// The plan that a consent is missing to.
     pub fn plan(&self) -> Option<&Summary> {
         match self {
-            Self::Consent { plan, .. } | Self::Digest { plan, .. } => Some(plan),
+            Self::Denied(Denied::Consent { plan, .. } | Denied::Digest { plan, .. }) => {
+                plan.as_deref()
+            }
             _ => None,
         }
     }
@@ -142,10 +189,8 @@ impl RunError {
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. }
-                | Self::Digest { .. }
+            Self::Denied(_)
                 | Self::Stranger { .. }
-                | Self::Consent { .. }
                 | Self::Own(OwnError::Damaged { .. })
                 | Self::Stored(StoredError::Content { .. })
                 | Self::Lock(LockError::Held { .. })

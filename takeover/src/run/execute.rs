@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Fenced;
 use super::backup::{self, BackupError, Retired};
-use super::error::RunError;
+use super::error::{Denied, RunError};
 use super::lock::{self, Lock};
 use super::stored::{StoredObject, StoredPlan};
 use super::strangers::Live;
@@ -87,7 +87,7 @@ pub async fn take_over<S: Subject>(run: &Run<'_, S>) -> Result<Done, RunError> {
     let (cluster, clock, place) = (run.request.cluster(), run.request.clock(), run.request.place());
     if !rights::check_own(run).await? {
         if place.is_shared {
-            return Err(RunError::Refused { refusals: vec![no_namespace(place)] });
+            return Err(Denied::by(no_namespace(place)).into());
         }
         create_namespace(&**cluster, place).await?;
     }
@@ -169,7 +169,7 @@ async fn locked<S: Subject>(
     let storage = Storage::new(&driver);
     let last = own::newest(place, &storage).await?;
     if let Some(refusal) = last.as_ref().and_then(|last| last.unfinished_action(place)) {
-        return Err(RunError::Refused { refusals: vec![refusal] });
+        return Err(Denied::by(refusal).into());
     }
     let stored = match &last {
         None => None,
@@ -177,7 +177,7 @@ async fn locked<S: Subject>(
     };
     let is_another = |stored: &StoredPlan| stored.plan.schema_version != run.request.schema();
     if stored.as_ref().is_some_and(is_another) {
-        return Err(RunError::Refused { refusals: vec![another_action(place)] });
+        return Err(Denied::by(another_action(place)).into());
     }
     let now = clock.now().to_string();
     let mut done = Done::default();
@@ -201,7 +201,7 @@ async fn locked<S: Subject>(
                 (begun, _) => {
                     let mut work = fresh(run, lock, revision + 1, &now).await?;
                     if let Some(begun) = &begun {
-                        work.stored.inherit(begun);
+                        work.stored.inherit(begun, &work.live);
                     }
                     work
                 }
@@ -217,7 +217,13 @@ async fn locked<S: Subject>(
             work
         }
         None => {
-            let work = fresh(run, lock, 1, &now).await?;
+            let mut work = fresh(run, lock, 1, &now).await?;
+            // What was done under this name before can be undone after this.
+            if place.is_shared
+                && let Some(earlier) = StoredPlan::earlier(cluster, place).await?
+            {
+                work.stored.keep(earlier, place)?;
+            }
             work.stored.write(cluster, place).await?;
             work
         }
@@ -300,11 +306,9 @@ async fn deployed<S: Subject>(
         let done = check_done(run, lock, revision).await?;
         return Ok(Done { left: left(&stored.plan), ..done });
     }
-    if let Some(digest) = run.digest.as_ref().filter(|d| **d != stored.plan.digest) {
-        let plan = Box::new(stored.plan.summary());
-        let now = stored.plan.digest;
-        return Err(RunError::Digest { consented: digest.clone(), now, plan });
-    }
+    Denied::other_plan(run.digest.as_deref(), &stored.plan.digest, || {
+        Some(Box::new(stored.plan.summary()))
+    })?;
     rights::check_records(run, &stored.plan.records).await?;
     run.observer.log("the record is deployed; what is left is to retire the foreign ones");
     Ok(Done {
@@ -363,7 +367,7 @@ async fn check_done<S: Subject>(
             ),
         }]
     };
-    Err(RunError::Refused { refusals })
+    Err(Denied::Refused { refusals }.into())
 }
 
 /// Plans again, and holds the plan against the consent.
@@ -375,7 +379,7 @@ async fn fresh<S: Subject>(
 ) -> Result<Work, RunError> {
     let prepared = lock.keep_reading(Box::pin(run.request.prepare())).await??;
     let Some(rendered) = consented(run, &prepared)? else {
-        return Err(RunError::Refused { refusals: Vec::new() });
+        return Err(Denied::Refused { refusals: Vec::new() }.into());
     };
     let stored = StoredPlan::of(&prepared);
     let record = record::draft(run.request.place(), rendered, &prepared.values, revision, now, now)
@@ -390,23 +394,18 @@ pub(super) fn consented<'p, S: Subject>(
     prepared: &'p Prepared,
 ) -> Result<Option<&'p Rendered>, RunError> {
     if prepared.plan.is_refused() {
-        return Err(RunError::Refused { refusals: prepared.plan.refusals.clone() });
+        return Err(Denied::Refused { refusals: prepared.plan.refusals.clone() }.into());
     }
-    let plan = || Box::new(prepared.plan.summary());
-    if let Some(digest) = run.digest.as_ref().filter(|d| **d != prepared.plan.digest) {
-        let now = prepared.plan.digest.clone();
-        return Err(RunError::Digest { consented: digest.clone(), now, plan: plan() });
-    }
-    for consent in &prepared.plan.consent {
-        let given = match consent.flag.as_str() {
+    let plan = || Some(Box::new(prepared.plan.summary()));
+    Denied::other_plan(run.digest.as_deref(), &prepared.plan.digest, plan)?;
+    Denied::without_consent(
+        &prepared.plan.consent,
+        |consent| match consent.flag.as_str() {
             "--accept-cilium-changes" => run.accept_changes,
             _ => run.accept_diff && run.digest.is_some(),
-        };
-        if !given {
-            let missing = format!("{} ({})", consent.flag, consent.why);
-            return Err(RunError::Consent { missing, plan: plan() });
-        }
-    }
+        },
+        plan,
+    )?;
     // Until here nothing is written, so that nothing is begun for one who was told to stop.
     if run.cancel.is_cancelled() {
         return Err(RunError::Cancelled);

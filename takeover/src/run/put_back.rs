@@ -1,4 +1,4 @@
-//! Writing back what was: a record out of a backup, an object's ownership metadata.
+//! Writing back what was: a record out of a backup, an object's ownership and leaves.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::survey::{read, resource_of, text};
 /// How often a write is tried again when the object changed in between.
 const TRIES: usize = 5;
 
-fn options() -> WriteOptions {
+pub(super) fn options() -> WriteOptions {
     WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
 }
 
@@ -76,13 +76,12 @@ pub(super) async fn put_back(
     }
 }
 
-/// Gives an object ownership metadata, its former one in a restore; whether it was there and `may`
-/// be given it. Of an object that somebody wrote since, nothing else is touched.
-pub(crate) async fn give_back(
+/// Changes an object by a merge patch that `made` makes of it as it is now, and of no other version;
+/// whether it was there and there was something to change.
+pub(crate) async fn change(
     cluster: &dyn Cluster,
     item: &Item,
-    owner: &Value,
-    may: impl Fn(&Value) -> bool,
+    made: impl Fn(&Value) -> Option<Value>,
 ) -> Result<bool, RestoreError> {
     for _ in 0..TRIES {
         let live = match cluster.get(&item.target).await {
@@ -90,10 +89,8 @@ pub(crate) async fn give_back(
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) => return Err(failed(format!("read {}", item.target))(error)),
         };
-        if !may(&live) {
-            return Ok(false);
-        }
-        let mut patch = Patch { kind: PatchKind::Merge, body: json!({ "metadata": owner }) };
+        let Some(body) = made(&live) else { return Ok(false) };
+        let mut patch = Patch { kind: PatchKind::Merge, body };
         let version = text(&live, "/metadata/resourceVersion");
         patch.body["metadata"]["resourceVersion"] = version.into();
         match cluster.patch(&item.target, &patch, &options()).await {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use helm_rs::apply::Item;
 use helm_rs::cluster::Cluster;
 
-use super::error::RunError;
+use super::error::{Denied, RunError};
 use super::execute::Run;
 use super::stored::{StoredObject, StoredPlan};
 use crate::place::Place;
@@ -21,8 +21,8 @@ use crate::survey::{builtin, read};
 /// Refuses when ichor's own namespace, lock and records are out of reach. Whether that namespace is
 /// there.
 pub(super) async fn check_own<S: Subject>(run: &Run<'_, S>) -> Result<bool, RunError> {
-    let mut needs = Needs::default();
     let place = run.request.place();
+    let mut needs = Needs::of(place.words.deed);
     let exists = namespace_exists(&**run.request.cluster(), place).await;
     needs.own(place, exists);
     needs.locks(&run.request.leases());
@@ -41,7 +41,7 @@ async fn check<S: Subject>(run: &Run<'_, S>, needs: Needs) -> Result<(), RunErro
     let rights = rights::check_first(&**run.request.cluster(), needs).await;
     match rights.refusal() {
         None => Ok(()),
-        Some(refusal) => Err(RunError::Refused { refusals: vec![refusal] }),
+        Some(refusal) => Err(Denied::by(refusal).into()),
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn check_stored<S: Subject>(
             dry_run: false,
         })
         .collect();
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(run.request.place().words.deed);
     needs.records(&stored.plan.records);
     needs.waiting(&written, &BTreeSet::new());
     needs.objects(cluster, &discovery, &written).await;
@@ -83,7 +83,7 @@ pub(super) async fn check_records<S: Subject>(
     run: &Run<'_, S>,
     records: &[RecordAbout],
 ) -> Result<(), RunError> {
-    let mut needs = Needs::default();
+    let mut needs = Needs::of(run.request.place().words.deed);
     needs.records(records);
     check(run, needs).await
 }

@@ -2,10 +2,15 @@
 //! strangers'.
 //!
 //! One Secret in ichor's namespace holds the plan, the objects that are written with the hashes
-//! of their states before and after, and the ownership metadata that they had. What may be a
-//! credential is not in it: a run that goes on takes it from the record's manifest.
+//! of their states before and after, the ownership metadata that they had, and the leaves that are
+//! changed with their former values. What may be a credential is not in it: a run that goes on takes
+//! it from the record's manifest, and former values that may be one lie in an entry of their own.
+//!
+//! Of a release that was adopted or moved more than once under one name, the Secret holds the plans
+//! before too, newest first, so that one after the other can be undone. They are in the same Secret
+//! so that there is always one write between two states.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
@@ -17,21 +22,34 @@ use flate2::write::GzEncoder;
 use helm_rs::apply::{FIELD_MANAGER, Item};
 use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, Kind, Target, WriteOptions};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::former::{FormerLeaf, undo};
+use super::strangers::Live;
 use crate::gate::{Desired, Path, consented, is_secret, leaves_of, replace};
 use crate::place::Place;
-use crate::plan::{HIDDEN, Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves};
+use crate::plan::{
+    HIDDEN, Key, ObjectAbout, Plan, Prepared, find_record, hash_leaves, is_stand_in_entry,
+};
 use crate::rendered::manifest_objects;
+use crate::room::Weight;
 use crate::survey::{read, secrets, text};
 
-/// The key of its data.
+/// The entry of its data with the plan.
 const DATA: &str = "plan";
+/// The entry with former values that may be credentials.
+pub(crate) const CREDENTIALS: &str = "credentials";
+/// The annotation that says that what was stored is undone.
+const UNDONE: &str = "ichor.maesh.dev/undone";
+/// The annotation with the plan's digest.
+const DIGEST: &str = "ichor.maesh.dev/digest";
+/// Plans before the last one that are kept, where there is room.
+pub const KEPT: usize = 8;
 /// Bytes that a stored plan may unpack to.
 const LIMIT: u64 = 64 * 1024 * 1024;
 
 /// A consented plan with what carries it out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredPlan {
     /// The plan.
@@ -48,6 +66,15 @@ pub struct StoredPlan {
     /// of a Secret: whoever may look at the TalosCluster sees them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
+    /// Former values of leaves that may be credentials, by their keyed hashes.
+    #[serde(skip)]
+    pub(crate) credentials: BTreeMap<String, Value>,
+    /// Whether those were taken out, as from a snapshot.
+    #[serde(skip)]
+    pub(crate) is_hidden: bool,
+    /// The plans before, newest first.
+    #[serde(skip)]
+    previous: Vec<Layer>,
 }
 
 /// The values that a change was asked for with.
@@ -64,6 +91,13 @@ pub struct Asked {
     /// Whether Cilium is to stand in for kube-proxy; none: as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<bool>,
+}
+
+/// A plan as it is stored, with the credentials beside it.
+#[derive(Clone, Debug, PartialEq)]
+struct Layer {
+    plan: String,
+    credentials: Option<String>,
 }
 
 /// An object with what is written.
@@ -86,6 +120,12 @@ pub struct StoredObject {
     /// The ownership metadata before, as a merge patch of `metadata`; none when it is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Value>,
+    /// The leaves that are changed, with their former values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<FormerLeaf>,
+    /// The hash before what was begun with another plan; empty when that is `before`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
 }
 
 /// Why a stored plan cannot be read or written.
@@ -134,6 +174,9 @@ fn content(place: &Place, reason: String) -> StoredError {
 impl StoredPlan {
     /// What is stored of a prepared plan.
     pub fn of(prepared: &Prepared) -> Self {
+        let mut credentials = BTreeMap::new();
+        // A change of ichor's own release is gone back by another one.
+        let is_undone = prepared.asked.is_none();
         let objects = prepared
             .objects
             .iter()
@@ -149,6 +192,16 @@ impl StoredPlan {
                     after: object.after.clone(),
                     original: object.original.clone(),
                     former: object.live.as_ref().map(former_ownership),
+                    leaves: object
+                        .changes
+                        .iter()
+                        .filter(|_| is_undone)
+                        .map(|change| {
+                            let kind = &object.item.kind().kind;
+                            FormerLeaf::of(&prepared.key, kind, change, &mut credentials)
+                        })
+                        .collect(),
+                    origin: String::new(),
                 }
             })
             .collect();
@@ -167,8 +220,20 @@ impl StoredPlan {
             key: prepared.key.0.clone(),
             objects,
             records,
+            credentials,
             asked: prepared.asked.clone(),
+            ..Self::default()
         }
+    }
+
+    /// The plan of a move, which changes no leaf but ownership.
+    pub(crate) fn of_move(
+        plan: Plan,
+        key: Key,
+        objects: Vec<StoredObject>,
+        records: BTreeSet<String>,
+    ) -> Self {
+        Self { plan, key: key.0, objects, records, ..Self::default() }
     }
 
     /// Puts back what may be a credential, from the manifest of the record of the run that stored
@@ -202,23 +267,56 @@ impl StoredPlan {
         Ok(())
     }
 
-    /// Takes over from the plan of a takeover that was begun whose objects were before it. What it
-    /// created was not there.
-    pub fn inherit(&mut self, begun: &Self) {
-        for object in &mut self.objects {
+    /// Takes over from the plan of a takeover that was begun, and which goes on with this one. What
+    /// it created was not there. `live` are the objects as they are now.
+    pub(super) fn inherit(&mut self, begun: &Self, live: &[Live]) {
+        let key = Key(self.key.clone());
+        for (object, live) in self.objects.iter_mut().zip(live) {
             let same = begun.objects.iter().find(|other| is_same(&other.desired, &object.desired));
-            if let Some(same) = same {
-                object.former.clone_from(&same.former);
+            let Some(same) = same else { continue };
+            object.former.clone_from(&same.former);
+            if object.former.is_none() {
+                object.leaves.clear();
+                continue;
+            }
+            for old in &same.leaves {
+                match object.leaves.iter_mut().find(|leaf| leaf.path == old.path) {
+                    Some(leaf) => leaf.inherit(old),
+                    None => object.leaves.push(old.clone()),
+                }
+            }
+            if let Some(live) = live.as_ref().filter(|_| !same.leaves.is_empty()) {
+                let undone = undo(begun, same, live, &|_| true).object;
+                object.origin = object.state(&key, &undone);
             }
         }
+        let others = begun.credentials.iter().map(|(hash, value)| (hash.clone(), value.clone()));
+        self.credentials.extend(others);
+        self.is_hidden |= begun.is_hidden;
+        self.previous.clone_from(&begun.previous);
     }
 
-    /// The Secret that it is stored in.
+    /// Keeps an earlier plan under the same name, so that it can be undone after this one; the
+    /// oldest ones go where there is no room.
     ///
     /// # Errors
     /// [`StoredError::Content`], never in practice: every part is plain data.
-    pub(crate) fn secret(&self, place: &Place) -> Result<Value, StoredError> {
-        let wrong = |reason: String| content(place, reason);
+    pub(crate) fn keep(&mut self, before: Self, place: &Place) -> Result<(), StoredError> {
+        let last = before.layer(place)?;
+        self.previous = std::iter::once(last).chain(before.previous).take(KEPT).collect();
+        while !self.previous.is_empty() && Weight::of(&self.secret(place)?).excess().is_some() {
+            self.previous.pop();
+        }
+        Ok(())
+    }
+
+    /// How many plans before it can be undone after it.
+    pub(crate) fn kept(&self) -> usize {
+        self.previous.len()
+    }
+
+    /// The plan alone, as it is stored.
+    fn layer(&self, place: &Place) -> Result<Layer, StoredError> {
         let mut hidden = self.clone();
         for object in &mut hidden.objects {
             hide_credentials(&mut object.desired);
@@ -226,21 +324,17 @@ impl StoredPlan {
                 hide_credentials(original);
             }
         }
-        let json = serde_json::to_vec(&hidden).map_err(|error| wrong(error.to_string()))?;
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        gzip.write_all(&json).map_err(|error| wrong(error.to_string()))?;
-        let packed = gzip.finish().map_err(|error| wrong(error.to_string()))?;
-        Ok(json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "ichor.maesh.dev/cni-plan",
-            "metadata": {
-                "name": place.plan,
-                "namespace": place.home,
-                "annotations": { "ichor.maesh.dev/digest": self.plan.digest },
-            },
-            "data": { DATA: STANDARD.encode(packed) },
-        }))
+        let credentials = (!self.credentials.is_empty()).then(|| pack(place, &self.credentials));
+        Ok(Layer { plan: pack(place, &hidden)?, credentials: credentials.transpose()? })
+    }
+
+    /// The Secret that it is stored in.
+    ///
+    /// # Errors
+    /// [`StoredError::Content`], never in practice: every part is plain data.
+    pub(crate) fn secret(&self, place: &Place) -> Result<Value, StoredError> {
+        let layers = std::iter::once(self.layer(place)?).chain(self.previous.iter().cloned());
+        Ok(secret(place, layers, &json!({ DIGEST: self.plan.digest })))
     }
 
     /// Writes it over whatever was stored.
@@ -248,25 +342,41 @@ impl StoredPlan {
     /// # Errors
     /// [`StoredError`]
     pub async fn write(&self, cluster: &dyn Cluster, place: &Place) -> Result<(), StoredError> {
-        let mut secret = self.secret(place)?;
-        let target = Target::new(&secrets(), &place.home, &place.plan);
-        let options =
-            WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
-        match cluster.create(&target, &secret, &options).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // Over the version that is read here, and no other.
-                if let Some(there) = read(cluster, &secrets(), &place.home, &place.plan)
-                    .await
-                    .map_err(failed(place))?
-                {
-                    let version = text(&there, "/metadata/resourceVersion");
-                    secret["metadata"]["resourceVersion"] = version.into();
-                }
-                cluster.update(&target, &secret, &options).await.map_err(failed(place))?;
-                Ok(())
+        write(cluster, place, self.secret(place)?).await
+    }
+
+    /// Takes it away after it was undone: the plan before it is the one that counts then.
+    ///
+    /// # Errors
+    /// [`StoredError`]
+    pub(super) async fn take_away(
+        self,
+        cluster: &dyn Cluster,
+        place: &Place,
+    ) -> Result<(), StoredError> {
+        let secret = match self.previous.first() {
+            None => secret(place, std::iter::empty(), &json!({ UNDONE: "true" })),
+            Some(layer) => {
+                let before: Self = unpack(place, &layer.plan)?;
+                let digest = json!({ DIGEST: before.plan.digest });
+                secret(place, self.previous.into_iter(), &digest)
             }
-            Err(error) => Err(failed(place)(error)),
+        };
+        write(cluster, place, secret).await
+    }
+
+    /// What is stored under a name that is taken anew; none when it does not read, since nothing
+    /// could be undone by it.
+    ///
+    /// # Errors
+    /// [`StoredError::Cluster`]
+    pub(crate) async fn earlier(
+        cluster: &dyn Cluster,
+        place: &Place,
+    ) -> Result<Option<Self>, StoredError> {
+        match Self::read(cluster, place).await {
+            Err(StoredError::Content { .. }) => Ok(None),
+            read => read,
         }
     }
 
@@ -280,18 +390,97 @@ impl StoredPlan {
         else {
             return Ok(None);
         };
-        let layer = |layer: &str, error: &dyn std::error::Error| {
-            content(place, format!("{layer} layer: {error}"))
+        let annotations = secret.pointer("/metadata/annotations");
+        if annotations.is_some_and(|annotations| annotations.get(UNDONE).is_some()) {
+            return Ok(None);
+        }
+        let entry = |name: &str| {
+            let entry = secret.get("data").and_then(|data| data.get(name)?.as_str());
+            entry.map(str::to_owned)
         };
-        let text = secret.pointer("/data/plan").and_then(Value::as_str).unwrap_or_default();
-        let packed = STANDARD.decode(text).map_err(|error| layer("base64", &error))?;
-        let mut json = Vec::new();
-        GzDecoder::new(packed.as_slice())
-            .take(LIMIT)
-            .read_to_end(&mut json)
-            .map_err(|error| layer("gzip", &error))?;
-        serde_json::from_slice(&json).map(Some).map_err(|error| layer("JSON", &error))
+        let mut stored: Self = unpack(place, &entry(DATA).unwrap_or_default())?;
+        match entry(CREDENTIALS) {
+            Some(text) if is_stand_in_entry(&text) => stored.is_hidden = true,
+            Some(text) => stored.credentials = unpack(place, &text)?,
+            None => {}
+        }
+        for number in 1..=KEPT {
+            let Some(plan) = entry(&numbered(DATA, number)) else { break };
+            let credentials = entry(&numbered(CREDENTIALS, number));
+            stored.previous.push(Layer { plan, credentials });
+        }
+        Ok(Some(stored))
     }
+}
+
+/// The entry of an earlier plan; 0 is the last one.
+fn numbered(entry: &str, number: usize) -> String {
+    if number == 0 { entry.to_owned() } else { format!("{entry}.{number}") }
+}
+
+/// The Secret with these plans, newest first.
+fn secret(place: &Place, layers: impl Iterator<Item = Layer>, annotations: &Value) -> Value {
+    let mut data = Map::new();
+    for (number, layer) in layers.enumerate() {
+        data.insert(numbered(DATA, number), layer.plan.into());
+        if let Some(credentials) = layer.credentials {
+            data.insert(numbered(CREDENTIALS, number), credentials.into());
+        }
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "ichor.maesh.dev/cni-plan",
+        "metadata": { "name": place.plan, "namespace": place.home, "annotations": annotations },
+        "data": data,
+    })
+}
+
+async fn write(
+    cluster: &dyn Cluster,
+    place: &Place,
+    mut secret: Value,
+) -> Result<(), StoredError> {
+    let target = Target::new(&secrets(), &place.home, &place.plan);
+    let options =
+        WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
+    match cluster.create(&target, &secret, &options).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // Over the version that is read here, and no other.
+            if let Some(there) = read(cluster, &secrets(), &place.home, &place.plan)
+                .await
+                .map_err(failed(place))?
+            {
+                let version = text(&there, "/metadata/resourceVersion");
+                secret["metadata"]["resourceVersion"] = version.into();
+            }
+            cluster.update(&target, &secret, &options).await.map_err(failed(place))?;
+            Ok(())
+        }
+        Err(error) => Err(failed(place)(error)),
+    }
+}
+
+fn pack(place: &Place, content_of: &impl Serialize) -> Result<String, StoredError> {
+    let wrong = |error: &dyn std::error::Error| content(place, error.to_string());
+    let json = serde_json::to_vec(content_of).map_err(|error| wrong(&error))?;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&json).map_err(|error| wrong(&error))?;
+    Ok(STANDARD.encode(gzip.finish().map_err(|error| wrong(&error))?))
+}
+
+fn unpack<T: serde::de::DeserializeOwned>(place: &Place, text: &str) -> Result<T, StoredError> {
+    let layer = |layer: &str, error: &dyn std::error::Error| {
+        content(place, format!("{layer} layer: {error}"))
+    };
+    let packed = STANDARD.decode(text).map_err(|error| layer("base64", &error))?;
+    let mut json = Vec::new();
+    GzDecoder::new(packed.as_slice())
+        .take(LIMIT)
+        .read_to_end(&mut json)
+        .map_err(|error| layer("gzip", &error))?;
+    serde_json::from_slice(&json).map_err(|error| layer("JSON", &error))
 }
 
 impl StoredObject {
@@ -343,6 +532,22 @@ fn is_same(one: &Value, other: &Value) -> bool {
         && ["/metadata/namespace", "/metadata/name"]
             .into_iter()
             .all(|pointer| text(one, pointer) == text(other, pointer))
+}
+
+/// Gives an object ownership metadata, in the form of [`former_ownership`].
+pub(crate) fn set_ownership(object: &mut Value, former: &Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for (map, entries) in former.as_object().into_iter().flatten() {
+        let place = metadata.entry(map.clone()).or_insert_with(|| json!({}));
+        let Some(place) = place.as_object_mut() else { continue };
+        for (key, value) in entries.as_object().into_iter().flatten() {
+            if value.is_null() {
+                place.remove(key);
+            } else {
+                place.insert(key.clone(), value.clone());
+            }
+        }
+    }
 }
 
 /// The ownership metadata of a live object as a merge patch: null where there is none.

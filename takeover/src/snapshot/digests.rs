@@ -14,6 +14,7 @@ use super::select::is_record;
 use crate::place::CILIUM;
 use crate::plan::Key;
 use crate::run::backup::{Backup, is_backup, reindex};
+use crate::run::stored::CREDENTIALS;
 use crate::survey::text;
 
 /// Places of credentials that are named; more are counted.
@@ -48,6 +49,9 @@ impl Digests {
             for entry in data(object) {
                 *entry = self.key.stand_in_entry(entry.as_str().unwrap_or_default()).into();
             }
+        } else if let Some(entry) = object.pointer_mut("/data").and_then(|d| d.get_mut(CREDENTIALS))
+        {
+            *entry = self.key.stand_in_entry(entry.as_str().unwrap_or_default()).into();
         }
         if is_secret {
             self.last_applied(object);

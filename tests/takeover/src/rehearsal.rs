@@ -2,6 +2,7 @@
 //! chosen writes and run again.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::{About, End};
-use helm_rs::cluster::{CallRecord, Clock as _, Cluster, Count, Discovery, Effect, Fault, Moment};
+use helm_rs::cluster::{
+    CallRecord, Clock as _, Cluster, Count, Discovery, Effect, Fault, ManualClock, Moment, Patch,
+    PatchKind, Resource, Target, WriteOptions,
+};
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
-use serde_json::Value;
+use serde_json::{Value, json};
 use takeover::place::{CILIUM, Place};
 use takeover::plan::{Prepared, Request, WhoWrites, prepare};
 use takeover::run::backup::{Backup, backups};
@@ -477,4 +481,40 @@ pub fn step_boundaries(writes: &[CallRecord]) -> Vec<usize> {
         at == 0 || at + 1 == steps.len() || steps[at] != steps[at - 1] || steps[at] != steps[at + 1]
     };
     (0..steps.len()).filter(|at| is_boundary(*at)).map(|at| at + 1).collect()
+}
+
+/// A clock on which another run renews a Lease whenever one waits.
+pub struct Busy {
+    inner: Arc<ManualClock>,
+    memory: Arc<MemoryCluster>,
+    lease: Target,
+}
+
+impl Busy {
+    /// The holder is `living-run`.
+    pub fn of(stage: &Stage, namespace: &str, name: &str) -> Self {
+        let leases = Resource::builtin("coordination.k8s.io/v1", "Lease", "leases", true);
+        let lease = Target::new(&Arc::new(leases), namespace, name);
+        Self { inner: Arc::clone(&stage.clock), memory: Arc::clone(&stage.memory), lease }
+    }
+}
+
+impl helm_rs::cluster::Clock for Busy {
+    fn now(&self) -> jiff::Timestamp {
+        self.inner.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.inner.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            self.inner.sleep(duration).await;
+            let time = format!("{:.6}", self.inner.now());
+            let body = json!({"spec": {"holderIdentity": "living-run", "renewTime": time}});
+            let patch = Patch { kind: PatchKind::Merge, body };
+            self.memory.patch(&self.lease, &patch, &WriteOptions::default()).await.expect("a Lease");
+        })
+    }
 }

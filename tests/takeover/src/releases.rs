@@ -13,13 +13,13 @@ use helm_rs::error_chain;
 use helm_rs::release::storage::ObjectKind;
 use helm_rs::render::Engine;
 use plane::Plane;
-use serde_json::Value;
+use serde_json::{Value, json};
 use takeover::adopt::{self, From, chart_digest};
-use takeover::place::Place;
-use takeover::plan::Prepared;
+use takeover::place::{Deed, Place};
+use takeover::plan::{PlanError, Prepared};
 use takeover::relocation::{self, At, MoveError, MovePlan, Moved};
 use takeover::run::backup::is_backup;
-use takeover::run::restore::restore_at;
+use takeover::run::restore::{Restore, restore_at};
 use takeover::run::{Done, Run, RunError, take_over};
 use takeover::snapshot::lasting;
 
@@ -39,6 +39,20 @@ pub fn chart_path(name: &str) -> PathBuf {
 /// The same, loaded.
 pub fn chart(name: &str) -> Chart {
     load(&chart_path(name), &Limits::default(), &mut Vec::new()).expect("a chart")
+}
+
+/// A copy of a chart in a folder, with a text in its templates replaced.
+pub fn copy_chart(name: &str, folder: &Path, from: &str, to: &str) {
+    let templates = folder.join("templates");
+    std::fs::create_dir_all(&templates).expect("a folder");
+    for file in ["Chart.yaml", "values.yaml"] {
+        std::fs::copy(chart_path(name).join(file), folder.join(file)).expect("a file");
+    }
+    for entry in std::fs::read_dir(chart_path(name).join("templates")).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let text = std::fs::read_to_string(entry.path()).expect("a template");
+        std::fs::write(templates.join(entry.file_name()), text.replace(from, to)).expect("a file");
+    }
 }
 
 /// What is done to a release.
@@ -71,7 +85,8 @@ impl Case {
             release: release.to_owned(),
             namespace: namespace.to_owned(),
         });
-        let place = Place::release(name, namespace, ObjectKind::Secret, "look".to_owned());
+        let look = "look".to_owned();
+        let place = Place::release(name, namespace, ObjectKind::Secret, Deed::Adoption, look);
         Self::Adopt { place, chart: Box::new(chart), from }
     }
 
@@ -90,7 +105,8 @@ impl Case {
         match self {
             Self::Adopt { place, .. } | Self::Undo(place) => place.clone(),
             Self::Move { to, .. } => {
-                Place::release(&to.release, &to.namespace, to.records, String::new())
+                let look = String::new();
+                Place::release(&to.release, &to.namespace, to.records, Deed::Move, look)
             }
         }
     }
@@ -160,6 +176,27 @@ impl Case {
         let request = self.relocation(cluster, clock, engine);
         let prepared = relocation::prepare(&request).await;
         prepared.unwrap_or_else(|error| panic!("{}", error_chain(&error))).plan
+    }
+
+    /// The rights that a plan says are missing, and its digest.
+    pub async fn missing(
+        &self,
+        cluster: &Arc<dyn Cluster>,
+        clock: &dyn Clock,
+        engine: &Engine,
+    ) -> (Vec<String>, String) {
+        let planned = if matches!(self, Self::Move { .. }) {
+            let request = self.relocation(cluster, clock, engine);
+            relocation::prepare(&request).await.map(|it| (it.plan.rights, it.plan.digest))
+        } else {
+            let request = self.adoption(cluster, clock, engine);
+            adopt::prepare(&request).await.map(|it| (it.plan.rights, it.plan.digest))
+        };
+        let (rights, digest) = match planned {
+            Err(PlanError::Rights(rights)) => (*rights, String::new()),
+            planned => planned.unwrap_or_else(|error| panic!("{}", error_chain(&error))),
+        };
+        (rights.missing.into_iter().map(|one| one.rule).collect(), digest)
     }
 
     /// The digest of what is planned; empty for what has no plan.
@@ -244,7 +281,15 @@ impl Case {
             Self::Undo(place) => {
                 let (cluster, clock, _) = on;
                 let cancel = Cancel::default();
-                restore_at(place, cluster, clock, holder, None, &Silent, &cancel)
+                let restore = Restore {
+                    place,
+                    keep_leaves: false,
+                    digest: None,
+                    holder,
+                    observer: &Silent,
+                    cancel: &cancel,
+                };
+                restore_at(&restore, cluster, clock)
                     .await
                     .map(drop)
                     .map_err(|error| error_chain(&error))
@@ -277,24 +322,26 @@ impl Case {
                 _ => true,
             }
         });
-        // The cluster in memory writes quantities as a server does that has read them once more.
-        let canonical = |object: Value| {
-            let text = object
-                .to_string()
-                .replace("\"0.25Gi\"", "\"256Mi\"")
-                .replace("\"cpu\":1,", "\"cpu\":\"1\",");
-            let mut object = serde_json::from_str::<Value>(&text).expect("JSON stays JSON");
-            let annotations = object.pointer_mut("/metadata/annotations");
-            if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-                // The server counts any change of a DaemonSet's annotations.
-                annotations.remove("deprecated.daemonset.template.generation");
-            }
-            object
-        };
         let mut state = lasting(kept.map(canonical).collect::<Vec<_>>());
         state.insert("deployed".to_owned(), deployed.into());
         state
     }
+}
+
+/// An object as the cluster in memory and a server both write it.
+pub fn canonical(object: Value) -> Value {
+    // The cluster in memory writes quantities as a server does that has read them once more.
+    let text = object
+        .to_string()
+        .replace("\"0.25Gi\"", "\"256Mi\"")
+        .replace("\"cpu\":1,", "\"cpu\":\"1\",");
+    let mut object = serde_json::from_str::<Value>(&text).expect("JSON stays JSON");
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        // The server counts any change of a DaemonSet's annotations.
+        annotations.remove("deprecated.daemonset.template.generation");
+    }
+    object
 }
 
 /// A plane with release `old` of chart depot: records in namespace infra, objects in shop, two
@@ -307,6 +354,31 @@ pub async fn depot() -> Option<Bed> {
         helm(plane, &["upgrade", "old", &chart, "-n", "infra", "--set", "size=2", "--wait"]);
     })
     .await
+}
+
+/// What people changed in the objects of [`depot`]: an adoption by its chart changes it back, restarts
+/// a workload, and creates what somebody deleted.
+pub fn drifted(objects: &mut Vec<Value>) {
+    objects.retain(|object| text(object, "/kind") != "ClusterRole" || !is_depots(object));
+    for object in objects.iter_mut().filter(|object| is_depots(object)) {
+        match text(object, "/kind") {
+            "ConfigMap" => {
+                object["data"] = json!({"size": "7", "theirs": "stays"});
+            }
+            "Crate" => object["spec"] = json!({"size": 9, "note": "stays"}),
+            "Deployment" => {
+                let pod = &mut object["spec"]["template"]["spec"];
+                pod["terminationGracePeriodSeconds"] = 7.into();
+                pod["containers"][0]["image"] = "registry.example/clerk:0".into();
+                pod["containers"][0]["env"] = json!([{"name": "THEIRS", "value": "1"}]);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_depots(object: &Value) -> bool {
+    matches!(text(object, "/metadata/name"), "depot" | "depot-reader")
 }
 
 /// A plane with release `web` of chart store in namespace shop, two revisions, by real Helm.

@@ -7,6 +7,7 @@ mod file;
 mod manifest;
 pub(crate) mod place;
 mod plan;
+pub(crate) mod planned;
 pub(crate) mod rehearse;
 pub(crate) mod report;
 pub(crate) mod restore;

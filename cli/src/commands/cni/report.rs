@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use helm_rs::error_chain;
-use takeover::plan::{Look, Plan, to_terminal};
+use takeover::plan::Plan;
 use takeover::report::{Form, render};
 
 use super::file;
-use super::shared::{PlanFlags, print_plan};
+use super::planned::LeafFlags;
+use super::shared::PlanFlags;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::output::Output;
-
-/// Columns where the environment names none.
-const WIDTH: usize = 100;
 
 /// How a plan is shown, and where it is written.
 #[derive(Debug, Default, Args)]
@@ -23,9 +21,8 @@ pub(crate) struct ReportFlags {
     /// Also write the plan as a report, in the form of the extension: .html, .md or .json
     #[arg(long = "report", value_name = "FILE")]
     reports: Vec<PathBuf>,
-    /// Show every leaf, those of controllers and the server too
-    #[arg(long)]
-    show_all: bool,
+    #[command(flatten)]
+    leaves: LeafFlags,
 }
 
 impl ReportFlags {
@@ -55,17 +52,7 @@ impl ReportFlags {
         output: Output,
         context: &mut Context<'_>,
     ) -> Result<(), CommandError> {
-        if matches!(output, Output::Table) {
-            let columns = context.environment.text("COLUMNS").and_then(|text| text.parse().ok());
-            let look = Look {
-                all: self.show_all || context.global.verbose,
-                colour: context.ui.has_colour(),
-                width: columns.unwrap_or(WIDTH),
-            };
-            context.ui.result(to_terminal(plan, look))?;
-        } else {
-            print_plan(plan, output, context)?;
-        }
+        self.leaves.show(plan, output, context)?;
         for report in &self.reports {
             let text = render(plan, form(report)?);
             let text = text.map_err(|error| fail(report, error_chain(&error)))?;

@@ -9,16 +9,17 @@ use helm_rs::chart::Chart;
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use takeover::adopt::{From, Request, chart_digest, prepare};
-use takeover::place::Place;
+use takeover::place::{Deed, Place};
 use takeover::plan::{DryRuns, Plan, RELEASE_SCHEMA_VERSION};
 use takeover::run::{Done, LeftOver, Run, RunError, left_over_at, take_over};
 
-use super::planned::{Consent, PlanShape, refused, tell};
+use super::planned::refused;
 use super::write::Host;
 use crate::commands::Context;
 use crate::commands::chart::options::{LimitFlags, ValueFlags, check_chart};
 use crate::commands::chart::source::ChartFlags;
 use crate::commands::cni::ask::confirm;
+use crate::commands::cni::planned::{Consent, LeafFlags, PlanShape};
 use crate::commands::cni::shared::{holder, no, random};
 use crate::commands::cni::trouble::server_error;
 use crate::connection::{ClusterFlags, record_kind};
@@ -34,8 +35,8 @@ use crate::flags;
         "whoever made it), or those that were applied without one. Every leaf that would change is\n",
         "shown first; nothing is deleted but the records of the release before, after a backup that\n",
         "was read back and compared. Values are those that are given, else those of that release.\n",
-        "Hooks do not run. `ichor release restore NAME` gives records and\n",
-        "ownership back; leaves that the plan changed stay.\n\n",
+        "Hooks do not run. `ichor release restore NAME` gives records,\n",
+        "ownership and leaves back.\n\n",
         "Examples:\n",
         "  ichor release adopt web ./my-chart -n shop --from-release old-web --plan\n",
         "  ichor release adopt web ./my-chart -n shop -f values.yaml --plan   # applied, no release\n",
@@ -48,20 +49,28 @@ use crate::flags;
 )]
 pub(crate) struct Arguments {
     /// Name of the release that is made
+    #[arg(value_parser = flags::release_name)]
     name: String,
     /// The chart: a folder, an archive, REPOSITORY/CHART, an address, or the name of a pinned chart
     chart: String,
     /// Release that holds the objects now; none for objects that were applied without one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = flags::release_name)]
     from_release: Option<String>,
     /// Namespace of its records [default: that of the release that is made]
-    #[arg(long, value_name = "NAMESPACE", requires = "from_release")]
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        requires = "from_release",
+        value_parser = flags::namespace
+    )]
     from_namespace: Option<String>,
     /// How long the rollout may take
     #[arg(long, value_name = "DURATION", default_value = "10m0s")]
     timeout: String,
     #[command(flatten)]
     shape: PlanShape,
+    #[command(flatten)]
+    leaves: LeafFlags,
     #[command(flatten)]
     consent: Consent,
     #[command(flatten)]
@@ -126,14 +135,12 @@ pub(crate) fn run(
             return resume(&arguments, &work, &host, &left, &text, context);
         }
         let strangers = left.strangers.join(", ");
-        tell(
-            arguments.shape.output,
-            &format!("{text}Somebody changed what it writes: {strangers}.\n"),
+        arguments.shape.output.tell(&format!("{text}Somebody changed what it writes: {strangers}.\n"),
             context,
         )?;
     }
     let plan = plan(&work, &host, context)?;
-    arguments.shape.show(&plan, context)?;
+    arguments.leaves.show(&plan, arguments.shape.output, context)?;
     if arguments.shape.plan {
         let asks = plan.is_refused() || !plan.consent.is_empty();
         return Ok(if asks { Exit::No } else { Exit::Done });
@@ -153,9 +160,7 @@ pub(crate) fn run(
 fn work(arguments: &mut Arguments, context: &mut Context<'_>) -> Result<Work, CommandError> {
     let timeout = flags::duration("timeout", &arguments.timeout)?;
     let kind = record_kind(context.environment)?;
-    let namespace = arguments.cluster.namespace(context.environment);
-    helm_rs::name::validate_release_name(&arguments.name)
-        .map_err(|error| CommandError::new(format_args!("{:?}: {error}", arguments.name)))?;
+    let namespace = arguments.cluster.checked_namespace(context.environment)?;
     let values = std::mem::take(&mut arguments.values).merge(context.environment)?;
     let chart = arguments.source.load(&arguments.chart, &arguments.limits, false, context)?;
     check_chart(&chart, true, context)?;
@@ -166,7 +171,7 @@ fn work(arguments: &mut Arguments, context: &mut Context<'_>) -> Result<Work, Co
     });
     Ok(Work {
         engine: Engine::new(EngineOptions::default()),
-        place: Place::release(&arguments.name, &namespace, kind, look),
+        place: Place::release(&arguments.name, &namespace, kind, Deed::Adoption, look),
         digest: chart_digest(&chart),
         chart,
         values: Some(values).filter(|values| !values.is_empty()),
@@ -197,13 +202,11 @@ fn resume(
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     let digest = &left.plan.digest;
-    tell(
-        arguments.shape.output,
-        &format!("{text}It is finished by the plan that was consented to then, {digest}.\n"),
+    arguments.shape.output.tell(&format!("{text}It is finished by the plan that was consented to then, {digest}.\n"),
         context,
     )?;
     if arguments.shape.plan {
-        arguments.shape.show(&left.plan, context)?;
+        arguments.leaves.show(&left.plan, arguments.shape.output, context)?;
         return Ok(Exit::Done);
     }
     let given = arguments.consent.accept_plan.clone();
@@ -249,7 +252,7 @@ fn carry_out(
         CommandError::new(error_chain(&error))
             .hint(format!("{first}run it again to go on where it stopped"))
     })?;
-    tell(arguments.shape.output, &account(&work.place, &done), context)?;
+    arguments.shape.output.tell(&account(&work.place, &done), context)?;
     Ok(Exit::Done)
 }
 

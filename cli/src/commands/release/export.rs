@@ -20,6 +20,7 @@ use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::file::{self, Existing};
+use crate::flags;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -58,10 +59,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "REVISION", default_value_t = 0)]
     revision: i64,
     /// Namespace to move the records to
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = flags::namespace)]
     into_namespace: Option<String>,
     /// Name to give the release
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = flags::release_name)]
     into_name: Option<String>,
     /// Kind of object to write; the one that a record is in when not given
     #[arg(long, value_enum, value_name = "DRIVER")]

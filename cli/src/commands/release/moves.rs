@@ -11,15 +11,17 @@ use takeover::plan::PlanError;
 use takeover::relocation::{ACCEPT_NEXT, At, MoveError, MovePlan, Moved, Outcome, Request};
 use takeover::relocation::{carry_out, prepare};
 
-use super::planned::{Consent, PlanShape, refused, show_json, tell};
+use super::planned::refused;
 use super::write::Host;
 use crate::commands::Context;
 use crate::commands::cni::ask::confirm;
+use crate::commands::cni::planned::{Consent, PlanShape, show_json};
 use crate::commands::cni::shared::{holder, no, random};
 use crate::commands::cni::trouble::server_error;
 use crate::connection::{ClusterFlags, record_kind};
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::flags;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -43,12 +45,13 @@ use crate::output::Output;
 )]
 pub(crate) struct Arguments {
     /// Name of the release
+    #[arg(value_parser = flags::release_name)]
     name: String,
     /// Namespace that the records go to
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = flags::namespace)]
     to_namespace: Option<String>,
     /// Name that the release gets
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = flags::release_name)]
     to_name: Option<String>,
     /// What the records will lie in; HELM_DRIVER says what they lie in
     #[arg(long, value_enum, value_name = "secret|configmap")]
@@ -96,7 +99,7 @@ impl Work<'_> {
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let from = At {
         release: arguments.name.clone(),
-        namespace: arguments.cluster.namespace(context.environment),
+        namespace: arguments.cluster.checked_namespace(context.environment)?,
         records: record_kind(context.environment)?,
     };
     let to = At {
@@ -108,8 +111,6 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
             Some(Driver::ConfigMap) => ObjectKind::ConfigMap,
         },
     };
-    helm_rs::name::validate_release_name(&to.release)
-        .map_err(|error| CommandError::new(format_args!("{:?}: {error}", to.release)))?;
     let engine = Engine::new(EngineOptions::default());
     let work = Work { engine: &engine, from, to, entropy: random()? };
     let host = Host::open(&arguments.cluster, context)?;
@@ -159,7 +160,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         CommandError::new(error_chain(&error))
             .hint(format!("{first}run it again to go on where it stopped"))
     })?;
-    tell(arguments.shape.output, &account(&plan, &done), context)?;
+    arguments.shape.output.tell(&account(&plan, &done), context)?;
     Ok(Exit::Done)
 }
 

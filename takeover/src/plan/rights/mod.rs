@@ -23,6 +23,7 @@ pub use needs::{Need, Needs, Part};
 
 use super::Refusal;
 use crate::job;
+use crate::place::Deed;
 
 /// Missing rights that a refusal names; the plan has them all.
 const NAMED: usize = 20;
@@ -54,6 +55,9 @@ pub struct Rights {
     /// Whether what is missing is granted before anything is begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub granted: bool,
+    /// What they are needed for.
+    #[serde(skip)]
+    pub(crate) deed: Deed,
 }
 
 /// A right that is missing.
@@ -89,8 +93,9 @@ impl Rights {
         Some(Refusal {
             reason: "Rights".to_owned(),
             message: format!(
-                "{} lacks rights that the takeover needs, so that it would stop in the middle: {}",
+                "{} lacks rights that the {} needs, so that it would stop in the middle: {}",
                 self.identity,
+                self.deed.name(),
                 names.join("; ")
             ),
         })
@@ -141,6 +146,7 @@ pub(crate) async fn check(
         missing: missing.into_iter().collect(),
         unchecked,
         granted: matches!(who, WhoWrites::Granted(_)),
+        deed: needs.deed,
     }
 }
 

@@ -13,13 +13,12 @@ use helm_rs::release::storage::ObjectKind;
 use serde_json::Value;
 
 use crate::inventory;
-use crate::place::{CILIUM, Place};
+use crate::place::{CILIUM, Deed, Place};
 use crate::plan::{Action, RecordAbout};
 use crate::run::lock::LeaseName;
 use crate::survey::{OPERATOR, cli_right, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-const FINDING: &str = "finding the foreign records";
 
 /// What a right is about; decides which of the Job's Roles holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +51,8 @@ pub struct Needs {
     pub new_namespaces: BTreeSet<String>,
     /// What cannot be asked for.
     pub unchecked: Vec<String>,
+    /// What it is needed for as a whole.
+    pub deed: Deed,
 }
 
 /// An object of the chart with what becomes of it.
@@ -94,6 +95,11 @@ impl<'a> Written<'a> {
 }
 
 impl Needs {
+    /// What is needed for something, as yet nothing.
+    pub(crate) fn of(deed: Deed) -> Self {
+        Self { deed, ..Self::default() }
+    }
+
     /// One right that nothing can stand in for.
     fn plain(&mut self, part: Part, right: Right, needed_for: &str) {
         self.list.push(Need {
@@ -119,7 +125,7 @@ impl Needs {
 
     /// Ichor's namespace: lock, records, stored plan, backups.
     pub(crate) fn own(&mut self, place: &Place, namespace_exists: bool) {
-        let what = "ichor's namespace";
+        let what = place.words.deed.home();
         let part = Part::Installation;
         let home = &*place.home;
         self.plain(part, Right::named("get", "", "namespaces", "", home), what);
@@ -134,7 +140,7 @@ impl Needs {
         for plural in plurals {
             for verb in ["create", "get", "list", "update"] {
                 let right = Right::any(verb, "", plural, home);
-                self.plain(part, right, "ichor's records, plan and backups");
+                self.plain(part, right, place.words.deed.own());
             }
         }
     }
@@ -156,6 +162,10 @@ impl Needs {
         }
     }
 
+    fn finding(&self) -> String {
+        format!("finding the {}", self.deed.records().replacen("record", "records", 1))
+    }
+
     /// Seeing where a takeover stands: ichor's records, stored plan, backups and lock.
     pub(crate) fn seeing_own(&mut self) {
         let lease =
@@ -170,7 +180,7 @@ impl Needs {
     pub(crate) fn looking<'a>(&mut self, rights: impl IntoIterator<Item = &'a Right>) {
         for right in rights {
             if right.verb == "list" {
-                self.plain(Part::Records, right.clone(), FINDING);
+                self.plain(Part::Records, right.clone(), &self.finding());
             } else {
                 self.plain(Part::Installation, right.clone(), "the Cilium CLI's values");
             }
@@ -211,11 +221,12 @@ impl Needs {
             let (place, name) = (about.namespace.as_str(), about.name.as_str());
             if places.insert((plural, place)) {
                 let right = Right::any("list", "", plural, place);
-                self.plain(Part::Records, right, FINDING);
+                self.plain(Part::Records, right, &self.finding());
             }
             for verb in ["get", "delete"] {
                 let right = Right::named(verb, "", plural, place, name);
-                self.plain(Part::Records, right, "the foreign record");
+                let what = format!("the {}", self.deed.records());
+                self.plain(Part::Records, right, &what);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use takeover::plan::{Action, Cause};
+use takeover::run::Denied;
 use takeover::run::RunError;
 use takeover_tests::{Bed, assert_forecast};
 
@@ -79,7 +80,7 @@ async fn a11_changed_between_consent_and_run() {
     let mark = bed.plane.audit_log().mark();
     let error = bed.take_over(None, &prepared.plan).await.unwrap_err();
     println!("{error}");
-    assert!(matches!(error, RunError::Digest { .. }), "{error}");
+    assert!(matches!(error, RunError::Denied(Denied::Digest { .. })), "{error}");
     assert!(error.is_refusal());
     let writes = bed.plane.audit_log().writes(plane::ADMIN_USER, mark).unwrap();
     let elsewhere: Vec<String> = writes

@@ -1,13 +1,12 @@
 //! What a run leaves that ended in the middle, and what the next one makes of it: the rows of the
 //! takeover rules, section 5, on the cluster in memory.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use helm_rs::apply::{Cancel, Observer};
 use helm_rs::cluster::{
-    Clock, Cluster, ManualClock, Moment, Patch, PatchKind, Resource, Target, WriteOptions,
+    Clock, Cluster, Moment, Patch, PatchKind, Resource, Target, WriteOptions,
 };
 use helm_rs::error_chain;
 use helm_rs::release::Status;
@@ -19,7 +18,7 @@ use takeover::run::lock::LockError;
 use takeover::run::{Run, RunError, left_over, take_over};
 use takeover::snapshot::Stage;
 use takeover_tests::records;
-use takeover_tests::rehearsal::{Rehearsal, Tried, text};
+use takeover_tests::rehearsal::{Busy, Rehearsal, Tried, text};
 
 pub(super) async fn rehearsal() -> Option<Rehearsal> {
     Some(Rehearsal::of_another(records::three_revisions("secret").await?).await)
@@ -236,29 +235,6 @@ async fn half_state_backup_and_no_foreign_record() {
     assert!(left_over(&*stage.memory, &*stage.clock).await.unwrap().is_none());
 }
 
-/// A clock on which another run renews the Lease whenever one waits.
-struct Busy {
-    inner: Arc<ManualClock>,
-    memory: Arc<helm_rs::cluster::memory::MemoryCluster>,
-}
-
-impl Clock for Busy {
-    fn now(&self) -> jiff::Timestamp {
-        self.inner.now()
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.inner.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            self.inner.sleep(duration).await;
-            renew(&*self.memory, "living-run", self.inner.now()).await;
-        })
-    }
-}
-
 async fn renew(memory: &dyn Cluster, holder: &str, now: jiff::Timestamp) {
     let (api_version, kind, plural) = LEASE;
     let resource = Arc::new(Resource::builtin(api_version, kind, plural, true));
@@ -273,7 +249,7 @@ async fn half_state_lease_renewed_by_another() {
     let Some(rehearsal) = rehearsal().await else { return };
     let stage = killed(&rehearsal, "kube-system/cilium-config", 0, Moment::Before).await;
     stage.restart();
-    let clock = Busy { inner: Arc::clone(&stage.clock), memory: Arc::clone(&stage.memory) };
+    let clock = Busy::of(&stage, "ichor-system", "ichor-cni");
     let cancel = Cancel::default();
     let mut request = rehearsal.request(&stage);
     request.clock = &clock;

@@ -11,7 +11,7 @@ use takeover_tests::process::Site;
 use takeover_tests::rehearsal::{
     Rehearsal, Tried as _, every_write, same_record, step_boundaries, text,
 };
-use takeover_tests::releases::{Case, applied, chart, depot, store};
+use takeover_tests::releases::{Case, applied, chart, depot, drifted, store};
 use takeover_tests::{Bed, export, pinned};
 
 async fn objects(bed: Option<Bed>) -> Option<Vec<Value>> {
@@ -40,7 +40,10 @@ async fn scenarios() -> Option<Vec<(&'static str, Rehearsal)>> {
     let net = Case::adopt(pinned().chart, "net", "kube-system", Some(("cilium", "kube-system")));
     let driver = Case::moved(("web", "shop"), ("web", "shop", ObjectKind::ConfigMap));
     let named = Case::moved(("cilium", "kube-system"), ("net", "kube-system", ObjectKind::Secret));
+    let mut changed = depot.clone();
+    drifted(&mut changed);
     Some(vec![
+        ("adopt depot, changed by hand", Rehearsal::release(changed, adopt_depot()).await),
         ("adopt depot", Rehearsal::release(depot.clone(), adopt_depot()).await),
         ("adopt store, applied", Rehearsal::release(applied, web).await),
         ("adopt Cilium as any chart", Rehearsal::release(cilium.clone(), net).await),
@@ -71,8 +74,14 @@ async fn killed(
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_the_boundaries() {
     let Some(depot) = objects(depot().await).await else { return };
-    for (name, case) in [("adopt depot", adopt_depot()), ("move depot", move_depot())] {
-        let rehearsal = Rehearsal::release(depot.clone(), case).await;
+    let mut changed = depot.clone();
+    drifted(&mut changed);
+    for (name, objects, case) in [
+        ("adopt depot", &depot, adopt_depot()),
+        ("adopt depot, changed by hand", &changed, adopt_depot()),
+        ("move depot", &depot, move_depot()),
+    ] {
+        let rehearsal = Rehearsal::release(objects.clone(), case).await;
         killed(name, &rehearsal, step_boundaries, 3).await;
     }
 }

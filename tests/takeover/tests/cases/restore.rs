@@ -126,7 +126,7 @@ async fn restore_refuses_when_objects_changed() {
     stage.memory.patch(&target, &patch, &WriteOptions::default()).await.unwrap();
     stage.restart();
     let error = try_restore(&stage, None).await.unwrap_err();
-    let RestoreError::Changed { changed, digest } = &error else {
+    let RestoreError::Changed { changed, digest, .. } = &error else {
         panic!("{}", helm_rs::error_chain(&error));
     };
     assert!(changed.len() == 1 && changed[0].contains("cilium-config"), "{changed:?}");

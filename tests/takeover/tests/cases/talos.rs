@@ -2,7 +2,7 @@
 
 use plane::Plane;
 use takeover::plan::{KubePrism, Outcome, OwnedChange, Request, prepare, to_text};
-use takeover::run::RunError;
+use takeover::run::{Denied, RunError};
 use takeover_tests::{
     Bed, assert_forecast, helm_install, is_lock, prepared_on, talos, values_path,
 };
@@ -63,7 +63,7 @@ async fn owned_changes_need_consent() {
     {
         let error = bed.take_over_with(None, &plan, changes, diff).await.unwrap_err();
         assert!(
-            matches!(&error, RunError::Consent { missing: m, .. } if m.starts_with(missing)),
+            matches!(&error, RunError::Denied(Denied::Consent { missing: m, .. }) if m.starts_with(missing)),
             "{error}"
         );
         assert!(error.is_refusal());

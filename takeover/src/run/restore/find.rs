@@ -1,159 +1,37 @@
-//! Back to how it was: foreign records, ownership metadata, and ichor's own records retired.
-//!
-//! Each step can be done again: a restore that was killed is finished by the next one.
+//! What a restore reads before anything is put back, and what it makes of it.
 
 use cilium::pinned::DAEMON_SET;
 use cilium::version::image_tag;
-use helm_rs::apply::{Cancel, Observer};
-use helm_rs::cluster::{Cluster, ClusterError, Discovery, ErrorKind, ListQuery, list_all};
+use helm_rs::cluster::{Cluster, Discovery, ErrorKind, ListQuery, list_all};
 use serde_json::{Value, json};
 
-use super::Fenced;
-use super::backup::{BackedUp, Backup, BackupError, Retired, backups, hash_of, retire};
-use super::lock::{LockError, acquire};
-use super::put_back::{give_back, put_back};
-use super::stored::{StoredError, StoredPlan};
-use crate::place::{CILIUM, Place, lease_of};
+use super::leaves::Given;
+use super::{RestoreError, RestorePlan, SCHEMA_VERSION, failed};
+use crate::place::Place;
 use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, sha256};
+use crate::run::backup::{BackedUp, Backup, backups, hash_of};
+use crate::run::former::undo;
+use crate::run::stored::StoredPlan;
 use crate::survey::{read, resource_of, text};
 
 /// The group of ichor's custom resources.
 const GROUP: &str = "ichor.maesh.dev";
 
-/// What a restore would do.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RestorePlan {
-    /// Why nothing is done; empty when something can be.
-    pub refusals: Vec<String>,
-    /// Records that are put back.
-    pub records: Vec<String>,
-    /// Objects whose ownership metadata is given back.
-    pub objects: Vec<String>,
-    /// Objects that changed since the takeover, so that the restore has to be asked for again.
-    pub changed: Vec<String>,
-    /// Ichor's own records, which go into a backup.
-    pub own: Vec<RecordAbout>,
-    /// What a consent to the changed objects names; empty when nothing changed.
-    pub digest: String,
-    /// What comes of Cilium itself, for people.
-    pub versions: String,
-}
-
-/// What was done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
-    /// Records that were put back, or were there.
-    pub records: Vec<String>,
-    /// Objects whose ownership metadata was given back.
-    pub objects: usize,
-    /// What became of ichor's own records.
-    pub own: Retired,
-}
-
-/// Why a restore ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// It is refused.
-    #[error("refused: {}", refusals.join("; "))]
-    Refused {
-        /// Why.
-        refusals: Vec<String>,
-    },
-    /// Objects changed since the takeover.
-    #[error(
-        "refused: {} object(s) changed since the takeover ({}); to restore all the same, ask again \
-         with the digest {digest}", changed.len(), changed.join(", ")
-    )]
-    Changed {
-        /// Which.
-        changed: Vec<String>,
-        /// The digest to ask again with.
-        digest: String,
-    },
-    /// There is no lock.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The stored plan.
-    #[error(transparent)]
-    Stored(#[from] StoredError),
-    /// The backups.
-    #[error(transparent)]
-    Backup(#[from] BackupError),
-    /// A request failed.
-    #[error("{doing}")]
-    Cluster {
-        /// What was being done.
-        doing: String,
-        /// What the cluster says.
-        source: ClusterError,
-    },
-    /// An object is written all the time.
-    #[error("{object} changes all the time, so that it cannot be given back: try again")]
-    Busy {
-        /// The object.
-        object: String,
-    },
-    /// The end was asked for.
-    #[error("stopped, as was asked")]
-    Cancelled,
-    /// Another record came to stand where one is put back, meanwhile.
-    #[error("{}", taken(kind, namespace, name))]
-    Taken {
-        /// `Secret` or `ConfigMap`.
-        kind: String,
-        /// The record's namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-}
-
-impl RestoreError {
-    /// Whether the answer is no, with nothing written but the lock.
-    pub const fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { .. } | Self::Changed { .. } | Self::Lock(LockError::Held { .. })
-        )
-    }
-}
-
-pub(super) fn failed(doing: impl Into<String>) -> impl FnOnce(ClusterError) -> RestoreError {
-    let doing = doing.into();
-    move |source| RestoreError::Cluster { doing, source }
-}
-
 /// What is read before anything is put back.
-struct Found {
-    plan: RestorePlan,
-    stored: Option<StoredPlan>,
-    backups: Vec<Backup>,
-    discovery: std::sync::Arc<Discovery>,
-}
-
-/// Says what a restore of Cilium would do. Nothing is written.
-///
-/// # Errors
-/// [`RestoreError`] when the cluster cannot be read.
-pub async fn plan_restore(cluster: &dyn Cluster) -> Result<RestorePlan, RestoreError> {
-    plan_restore_at(&CILIUM, cluster).await
-}
-
-/// [`plan_restore`] of any release that was taken over or moved.
-///
-/// # Errors
-/// [`RestoreError`] when the cluster cannot be read.
-pub async fn plan_restore_at(
-    place: &Place,
-    cluster: &dyn Cluster,
-) -> Result<RestorePlan, RestoreError> {
-    Ok(find(place, cluster).await?.plan)
+pub(super) struct Found {
+    pub(super) plan: RestorePlan,
+    pub(super) stored: Option<StoredPlan>,
+    pub(super) backups: Vec<Backup>,
+    /// The objects that are there and were before, with what is given back of each.
+    pub(super) objects: Vec<Given>,
+    /// Everything is back, and only the stored plan is left of it.
+    pub(super) is_done: bool,
 }
 
 /// The records that the takeover retired, each with the backup that holds it: the object that was
 /// retired, else one that was the same. Backups of earlier takeovers, and of ichor's own records,
 /// stay where they are.
-fn retired<'b>(
+pub(super) fn retired<'b>(
     stored: Option<&StoredPlan>,
     backups: &'b [Backup],
 ) -> Vec<(&'b Backup, &'b BackedUp)> {
@@ -173,12 +51,25 @@ fn retired<'b>(
     stored.plan.records.iter().filter_map(of_record).collect()
 }
 
-async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreError> {
+/// Reads.
+///
+/// # Errors
+/// [`RestoreError`] when the cluster cannot be read.
+pub(super) async fn find(
+    place: &Place,
+    cluster: &dyn Cluster,
+    keep_leaves: bool,
+) -> Result<Found, RestoreError> {
     let discovery =
         cluster.discovery(false).await.map_err(failed("read what the server serves"))?;
     let stored = StoredPlan::read(cluster, place).await?;
     let backups = backups(cluster, place).await?;
-    let mut plan = RestorePlan::default();
+    let mut plan = RestorePlan {
+        schema_version: SCHEMA_VERSION.to_owned(),
+        undoes: place.words.deed.name().to_owned(),
+        earlier: stored.as_ref().map_or(0, StoredPlan::kept),
+        ..RestorePlan::default()
+    };
     if !place.is_shared
         && let Some(name) = talos_cluster(cluster, &discovery).await?
     {
@@ -200,7 +91,7 @@ async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreErro
     plan.own = own.iter().map(|object| own_record(place, object)).collect();
     let in_backups = retired(stored.as_ref(), &backups);
     plan.records.extend(in_backups.iter().map(|(_, record)| title(record)));
-    let (mut lost, mut comes_back) = (false, false);
+    let (mut lost, mut comes_back, mut waits) = (false, false, false);
     for record in stored.iter().flat_map(|stored| &stored.plan.records) {
         let about = &record.about;
         let name = format!("{} {}/{}", about.kind, about.namespace, about.name);
@@ -208,7 +99,7 @@ async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreErro
         comes_back |= there.as_ref().is_none_or(|there| text(there, "/metadata/uid") != record.uid);
         let backup = in_backups.iter().find(|(_, held)| title(held) == name);
         match (there, backup) {
-            (None, Some(_)) => {}
+            (None, Some(_)) => waits = true,
             (None, None) => {
                 lost = true;
                 plan.refusals.push(format!("{name} is gone, and no backup holds it whole"));
@@ -259,50 +150,136 @@ async fn find(place: &Place, cluster: &dyn Cluster) -> Result<Found, RestoreErro
         }
     }
     let Some(stored) = stored else {
-        plan.refusals.push(format!(
-            "there is no stored plan of a takeover in namespace {}, so that it is not known what \
-             was before",
-            place.home
-        ));
-        return Ok(Found { plan, stored: None, backups, discovery });
+        plan.refusals.push(nothing(place));
+        return Ok(Found { plan, stored: None, backups, objects: Vec::new(), is_done: false });
     };
-    if plan.own.is_empty() {
+    let is_done =
+        place.is_shared && plan.own.is_empty() && !waits && retired_own(place, &backups);
+    if plan.own.is_empty() && !is_done {
         plan.refusals.push("ichor has no record here: there is nothing to restore".to_owned());
     }
-    let key = Key(stored.key.clone());
-    let (mut states, mut agent) = (Vec::new(), None);
-    for object in &stored.objects {
-        let Some(item) = object.item(&discovery) else { continue };
-        let live = match cluster.get(&item.target).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found() => {
-                if !object.before.is_empty() {
-                    plan.changed.push(format!("{} (gone)", item.target));
+    let (mut objects, mut states) = (Vec::new(), Vec::new());
+    if !is_done {
+        let reading = Reading { place, cluster, keep_leaves, stored: &stored };
+        (objects, states) = reading.objects(&discovery, &mut plan).await?;
+    }
+    if plan.refusals.is_empty() {
+        let newest = plan.own.last().map(|record| &record.uid);
+        let left: Vec<_> = plan.left.iter().map(|leaf| (&leaf.object, &leaf.path)).collect();
+        let all = json!([
+            SCHEMA_VERSION,
+            stored.plan.digest,
+            keep_leaves,
+            plan.records,
+            plan.objects,
+            left,
+            plan.created,
+            plan.changed,
+            states,
+            newest,
+        ]);
+        plan.digest = format!("sha256:{}", sha256(all.to_string().as_bytes()));
+    }
+    Ok(Found { plan, stored: Some(stored), backups, objects, is_done })
+}
+
+/// Why nothing can be undone where nothing is stored.
+fn nothing(place: &Place) -> String {
+    let Place { release, home, plan, .. } = place;
+    if place.is_shared {
+        return format!(
+            "there is nothing to restore: no adoption or move of release {release} in namespace \
+             {home} is stored that was not undone (Secret {home}/{plan})"
+        );
+    }
+    format!(
+        "there is no stored plan of a takeover in namespace {home}, so that it is not known what \
+         was before"
+    )
+}
+
+/// Whether a backup holds records that were ichor's own, as a restore leaves them.
+fn retired_own(place: &Place, backups: &[Backup]) -> bool {
+    let prefix = format!("sh.helm.release.v1.{}.v", place.release);
+    backups.iter().flat_map(Backup::verified).any(|record| {
+        record.kind == place.kind()
+            && record.namespace == place.home
+            && record.name.starts_with(&prefix)
+    })
+}
+
+/// What objects are read for.
+struct Reading<'a> {
+    place: &'a Place,
+    cluster: &'a dyn Cluster,
+    keep_leaves: bool,
+    stored: &'a StoredPlan,
+}
+
+impl Reading<'_> {
+    /// Whether leaves are given back. A Cilium of another version than before is not brought back
+    /// by leaves: that would be half of a downgrade.
+    fn gives_leaves(&self) -> bool {
+        let plan = &self.stored.plan;
+        !self.keep_leaves
+            && (self.place.is_shared || plan.found.version == plan.chart.version)
+    }
+
+    /// Reads the objects of the stored plan; what is given back of each, and the states of those
+    /// that changed since.
+    async fn objects(
+        &self,
+        discovery: &Discovery,
+        plan: &mut RestorePlan,
+    ) -> Result<(Vec<Given>, Vec<String>), RestoreError> {
+        let Self { place, cluster, stored, .. } = *self;
+        let key = Key(stored.key.clone());
+        let (mut objects, mut states, mut agent) = (Vec::new(), Vec::new(), None);
+        for object in &stored.objects {
+            let Some(item) = object.item(discovery) else { continue };
+            let title = item.target.to_string();
+            let live = match cluster.get(&item.target).await {
+                Ok(live) => live,
+                Err(error) if error.is_not_found() => {
+                    if object.former.is_some() {
+                        plan.changed.push(format!("{title} (gone)"));
+                    }
+                    continue;
                 }
-                continue;
+                Err(error) => return Err(failed(format!("read {title}"))(error)),
+            };
+            if object.former.is_none() {
+                plan.created.push(title.clone());
             }
-            Err(error) => return Err(failed(format!("read {}", item.target))(error)),
-        };
-        // What a takeover that was cut short did not write yet did not change either.
-        if !object.knows(&key, &live) {
-            plan.changed.push(item.target.to_string());
-            states.push(object.state(&key, &live));
+            // What a takeover that was cut short did not write yet did not change, nor what a
+            // restore that was cut short gave back.
+            let undone = undo(stored, object, &live, &|_| true).object;
+            let was = object.state(&key, &undone);
+            if !object.knows(&key, &live) && was != object.before && was != object.origin {
+                plan.changed.push(title.clone());
+                states.push(was);
+            }
+            let given = if self.gives_leaves() && !object.leaves.is_empty() {
+                Given::of(cluster, stored, item, object.clone(), &live).await?
+            } else {
+                Given::owner(item, object.clone())
+            };
+            plan.leaves.extend(given.told(stored, &live));
+            plan.left.extend(given.left());
+            plan.restarts.extend(given.restarts().then(|| title.clone()));
+            if text(&live, "/kind") == "DaemonSet" && text(&live, "/metadata/name") == DAEMON_SET {
+                agent = Some(live);
+            }
+            if object.former.is_some() {
+                plan.objects.push(title);
+                objects.push(given);
+            }
         }
-        if object.former.is_some() {
-            plan.objects.push(item.target.to_string());
+        if !place.is_shared {
+            plan.versions = versions(&stored.plan, agent.as_ref(), plan.leaves.len());
         }
-        if text(&live, "/kind") == "DaemonSet" && text(&live, "/metadata/name") == DAEMON_SET {
-            agent = Some(live);
-        }
+        Ok((objects, states))
     }
-    if !place.is_shared {
-        plan.versions = versions(&stored.plan, agent.as_ref());
-    }
-    if !plan.changed.is_empty() {
-        let all = json!([plan.changed, states]).to_string();
-        plan.digest = format!("sha256:{}", sha256(all.as_bytes()));
-    }
-    Ok(Found { plan, stored: Some(stored), backups, discovery })
 }
 
 /// Records of the release that is to come back which were made since: two histories would mix.
@@ -351,7 +328,7 @@ async fn newer(
 }
 
 /// What stands in the way of a record that is to be put back.
-fn taken(kind: &str, namespace: &str, name: &str) -> String {
+pub(super) fn taken(kind: &str, namespace: &str, name: &str) -> String {
     let (_, rest) = name.split_once(".v1.").unwrap_or_default();
     let (release, _) = rest.rsplit_once(".v").unwrap_or((rest, ""));
     let lower = kind.to_lowercase();
@@ -374,9 +351,8 @@ async fn live_record(
         .map_err(failed(format!("read {kind} {namespace}/{name}")))
 }
 
-/// What a restore makes of the version: nothing. It gives records and ownership back; the objects
-/// themselves stay as they are.
-fn versions(plan: &Plan, agent: Option<&Value>) -> String {
+/// What a restore makes of the version: nothing. `leaves` are those that it gives back.
+fn versions(plan: &Plan, agent: Option<&Value>, leaves: usize) -> String {
     let image = agent.map(|agent| text(agent, "/spec/template/spec/containers/0/image"));
     let runs = image
         .and_then(image_tag)
@@ -394,9 +370,14 @@ fn versions(plan: &Plan, agent: Option<&Value>) -> String {
     if before.is_empty() {
         return format!("Cilium {runs} runs, which was not there before the takeover; it stays");
     }
-    let stays = format!(
-        "Cilium {runs} runs and stays as it is: no object is changed but for its ownership metadata"
-    );
+    let stays = if leaves == 0 {
+        format!(
+            "Cilium {runs} runs and stays as it is: no object is changed but for its ownership \
+             metadata"
+        )
+    } else {
+        format!("Cilium {runs} runs and stays, with the leaves that it had before")
+    };
     match record {
         None if runs == before => stays,
         None => format!("{stays}, and no pod goes back to {before}"),
@@ -411,7 +392,7 @@ fn versions(plan: &Plan, agent: Option<&Value>) -> String {
     }
 }
 
-pub(super) fn title(record: &BackedUp) -> String {
+pub(in crate::run) fn title(record: &BackedUp) -> String {
     format!("{} {}/{}", record.kind, record.namespace, record.name)
 }
 
@@ -446,82 +427,3 @@ async fn talos_cluster(
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
 
-/// Puts everything of Cilium back. `digest` is the consent to objects that changed since. The
-/// observer hears that the lock is waited for.
-///
-/// # Errors
-/// [`RestoreError`]
-pub async fn restore(
-    cluster: &std::sync::Arc<dyn Cluster>,
-    clock: &dyn helm_rs::cluster::Clock,
-    holder: &str,
-    digest: Option<&str>,
-    observer: &dyn Observer,
-    cancel: &Cancel,
-) -> Result<Restored, RestoreError> {
-    restore_at(&CILIUM, cluster, clock, holder, digest, observer, cancel).await
-}
-
-/// [`restore`] of any release that was taken over or moved.
-///
-/// # Errors
-/// [`RestoreError`]
-pub async fn restore_at(
-    place: &Place,
-    cluster: &std::sync::Arc<dyn Cluster>,
-    clock: &dyn helm_rs::cluster::Clock,
-    holder: &str,
-    digest: Option<&str>,
-    observer: &dyn Observer,
-    cancel: &Cancel,
-) -> Result<Restored, RestoreError> {
-    // Nothing is written, not even the lock, where there is nothing to restore.
-    let found = find(place, &**cluster).await?;
-    let refusals = found.plan.refusals;
-    if !refusals.is_empty() {
-        return Err(RestoreError::Refused { refusals });
-    }
-    let mut leases = std::collections::BTreeSet::from([place.lease_name()]);
-    if place.is_shared {
-        let records = found.stored.iter().flat_map(|stored| &stored.plan.records);
-        leases.extend(records.map(|record| lease_of(&record.release, &record.about.namespace)));
-    }
-    let lock = acquire(cluster, clock, leases, holder, observer).await?;
-    let fenced = Fenced::new(cluster, &lock);
-    let result = locked(place, &fenced, digest, cancel).await;
-    lock.release().await;
-    result
-}
-
-async fn locked(
-    place: &Place,
-    cluster: &dyn Cluster,
-    digest: Option<&str>,
-    cancel: &Cancel,
-) -> Result<Restored, RestoreError> {
-    let go_on = || if cancel.is_cancelled() { Err(RestoreError::Cancelled) } else { Ok(()) };
-    let found = find(place, cluster).await?;
-    let plan = found.plan;
-    if !plan.refusals.is_empty() {
-        return Err(RestoreError::Refused { refusals: plan.refusals });
-    }
-    if !plan.changed.is_empty() && digest != Some(plan.digest.as_str()) {
-        return Err(RestoreError::Changed { changed: plan.changed, digest: plan.digest });
-    }
-    let mut restored = Restored::default();
-    for (backup, record) in retired(found.stored.as_ref(), &found.backups) {
-        go_on()?;
-        put_back(cluster, backup, record).await?;
-        restored.records.push(title(record));
-    }
-    for object in found.stored.iter().flat_map(|stored| &stored.objects) {
-        let (Some(item), Some(former)) = (object.item(&found.discovery), &object.former) else {
-            continue;
-        };
-        go_on()?;
-        restored.objects += usize::from(give_back(cluster, &item, former, |_| true).await?);
-    }
-    go_on()?;
-    restored.own = retire(cluster, place, &plan.own).await?;
-    Ok(restored)
-}
