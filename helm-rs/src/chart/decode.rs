@@ -88,7 +88,7 @@ pub enum DecodeError {
     Syntax(String),
     /// A part of a JSON document has the wrong type.
     #[error(transparent)]
-    Json(TypeError),
+    Json(Box<TypeError>),
     /// A part is none that the struct has; in Go's quotes.
     #[error("error unmarshaling JSON: while decoding JSON: json: unknown field {0}")]
     Unknown(String),
@@ -112,7 +112,7 @@ pub fn decode_json_target(
 ) -> Result<Option<Map>, DecodeError> {
     let value = goyaml::json::from_json(json, &goyaml::Limits::default())
         .map_err(|error| DecodeError::Syntax(error.to_string()))?;
-    checked(value, target).map_err(DecodeError::Json)
+    checked(value, target).map_err(|error| DecodeError::Json(Box::new(error)))
 }
 
 /// [`decode_target`] of `UnmarshalStrict`: a field that the struct does not have is an error, and

@@ -1,6 +1,6 @@
 //! A signal in the midst of it leaves nothing half made.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test program")]
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Waits until something half made is there; false when the program is done before.
 fn is_under_way(child: &mut Child, folder: &Path, prefix: &str) -> bool {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(60) {
+    while began.elapsed() < Duration::from_mins(1) {
         if names(folder).iter().any(|name| name.starts_with(prefix)) {
             return true;
         }
@@ -127,7 +127,7 @@ fn dependencies_that_are_being_fetched() {
                 if String::from_utf8_lossy(&request[..length]).contains("index.yaml") {
                     drop(stream.write_all(answer.as_bytes()));
                 } else {
-                    std::thread::sleep(Duration::from_secs(60));
+                    std::thread::sleep(Duration::from_mins(1));
                 }
             });
         }

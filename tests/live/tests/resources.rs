@@ -103,7 +103,7 @@ fn same_as(kubeconfig: &Path, arguments: &[&str], told: &[&str]) -> String {
     text(&ichor.stdout)
 }
 
-const WIDGETS: &str = r#"
+const WIDGETS: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.parts.example.org}
@@ -122,7 +122,7 @@ spec:
     - {name: Hidden, type: string, jsonPath: .spec.note, priority: 1}
     - {name: note or so, type: string, jsonPath: .spec.note}
     - {name: Count, type: integer, jsonPath: .spec.count}
-"#;
+";
 
 const OBJECTS: &str = r#"
 apiVersion: v1
@@ -249,7 +249,7 @@ async fn odd_manifests() {
     bed.same(&["empty"], &[]);
     bed.same(&["empty", "-o", "json"], &[]);
     // Selectors: none, an empty one, one that is no text, an old kind's.
-    let odd = r#"
+    let odd = r"
 apiVersion: v1
 kind: ReplicationController
 metadata: {name: old}
@@ -272,7 +272,7 @@ kind: List
 items:
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: listed}}
 - {apiVersion: v1, kind: Service, metadata: {name: listed}, spec: {ports: [{port: 80}], selector: {app: old}}}
-"#;
+";
     bed.install("odd", odd, &[]);
     let shown = bed.same(&["odd"], &[]);
     assert!(shown.contains("==> v1/ServiceAccount") && shown.contains("old-"), "{shown}");
