@@ -5,7 +5,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{ArgAction, Command};
+use clap::{Arg, ArgAction, Command};
 use helm_rs::{gotext, name};
 
 use crate::error::CommandError;
@@ -16,6 +16,56 @@ pub(crate) fn take_any_value(command: Command) -> Command {
         let is_flag = !flag.is_positional() && flag.get_action().takes_values();
         if is_flag { flag.allow_hyphen_values(true) } else { flag }
     })
+}
+
+/// Flags that every command of Helm's takes, whatever it does with them: those with a value, and one
+/// without.
+const HELMS: [&str; 14] = [
+    "burst-limit",
+    "kube-apiserver",
+    "kube-as-group",
+    "kube-as-user",
+    "kube-ca-file",
+    "kube-context",
+    "kube-tls-server-name",
+    "kube-token",
+    "kubeconfig",
+    "namespace",
+    "qps",
+    "registry-config",
+    "repository-cache",
+    "repository-config",
+];
+const HELMS_SWITCH: &str = "kube-insecure-skip-tls-verify";
+
+/// Lets the commands that are Helm's take the flags that they have no use for, as Helm does: a
+/// script that gives them goes on working. They are not in `--help`.
+pub(crate) fn take_helms(command: Command) -> Command {
+    command.mut_subcommands(|group| match group.get_name() {
+        "chart" | "registry" | "release" => take_unused(group),
+        _ => group,
+    })
+}
+
+fn take_unused(command: Command) -> Command {
+    if command.has_subcommands() {
+        return command.mut_subcommands(take_unused);
+    }
+    let known = |name: &str| command.get_arguments().any(|it| it.get_long() == Some(name));
+    let has_n = command.get_arguments().any(|it| it.get_short() == Some('n'));
+    let unused = |name: &'static str| Arg::new(name).long(name).hide(true);
+    let mut missing: Vec<Arg> = HELMS
+        .into_iter()
+        .filter(|name| !known(name))
+        .map(|name| match name {
+            "namespace" if !has_n => unused(name).short('n').action(ArgAction::Append),
+            name => unused(name).action(ArgAction::Append),
+        })
+        .collect();
+    if !known(HELMS_SWITCH) {
+        missing.push(unused(HELMS_SWITCH).action(ArgAction::SetTrue));
+    }
+    command.args(missing)
 }
 
 /// A whole number that is not negative: the value of a limit.

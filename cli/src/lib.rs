@@ -17,6 +17,8 @@ mod error;
 mod exit;
 mod file;
 mod flags;
+#[cfg(feature = "network")]
+mod leftovers;
 mod output;
 #[cfg(feature = "offline")]
 mod session;

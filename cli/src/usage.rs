@@ -57,7 +57,7 @@ pub(crate) fn usage_error(
     CommandError::new(message).hint(hint)
 }
 
-/// Too few or too many arguments of a command that takes a fixed number (`cmd/helm/require/args.go`).
+/// Too few or too many arguments of a command (`cmd/helm/require/args.go`).
 fn wrong_count(
     definition: &clap::Command,
     error: &clap::Error,
@@ -81,21 +81,30 @@ fn wrong_count(
         }
     }
     let positionals: Vec<&clap::Arg> = command.get_positionals().collect();
-    let is_one = |argument: &&clap::Arg| {
-        argument.is_required_set() && !matches!(argument.get_action(), clap::ArgAction::Append)
-    };
-    if command.has_subcommands() || !positionals.iter().all(is_one) {
+    if command.has_subcommands() {
         return None;
     }
+    let is_open =
+        positionals.iter().any(|argument| matches!(argument.get_action(), clap::ArgAction::Append));
+    let required = positionals.iter().filter(|argument| argument.is_required_set()).count();
+    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+    // What is required only without some flag is missing here.
+    let least = if is_missing { required.max(1) } else { required };
+    let noun = |count| if count == 1 { "argument" } else { "arguments" };
     let takes = match positionals.len() {
         0 => "accepts no arguments".to_owned(),
-        1 => "requires 1 argument".to_owned(),
-        count => format!("requires {count} arguments"),
+        count if !is_open && required == count => format!("requires {count} {}", noun(count)),
+        _ if is_missing => format!("requires at least {least} {}", noun(least)),
+        most if !is_open => format!("accepts at most {most} {}", noun(most)),
+        _ => return None,
     };
     let names: Vec<String> = positionals
         .iter()
-        .flat_map(|argument| argument.get_value_names().unwrap_or_default())
-        .map(|name| format!("[{name}] "))
+        .flat_map(|argument| {
+            let more = matches!(argument.get_action(), clap::ArgAction::Append);
+            let names = argument.get_value_names().unwrap_or_default();
+            names.iter().map(move |name| format!("[{name}] {}", if more { "[...] " } else { "" }))
+        })
         .collect();
     let quoted = helm_rs::gotext::quote(&path);
     Some(format!("{quoted} {takes}\n\nUsage:  {path} {}[flags]", names.concat()))

@@ -6,7 +6,7 @@
     reason = "test code: a panic is how a test fails"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -42,6 +42,52 @@ fn every_command_has_examples_of_itself() {
         }
     }
     assert!(without.is_empty(), "without an example: {without:?}");
+}
+
+/// A flag that stands behind a group of others takes that group's heading unless it is told not to.
+#[test]
+fn flags_stand_under_their_headings() {
+    let mut under: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut headings: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (_, command) in commands() {
+        for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+            let Some(long) = flag.get_long() else { continue };
+            let heading = flag.get_help_heading().unwrap_or("Options").to_owned();
+            under.entry(heading.clone()).or_default().insert(long.to_owned());
+            headings.entry(long.to_owned()).or_default().insert(heading);
+        }
+    }
+    headings.retain(|_, headings| headings.len() > 1);
+    let mut text = String::new();
+    for (heading, flags) in under.iter().filter(|(heading, _)| *heading != "Options") {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        text.push_str(&format!("{heading}: {}\n", flags.join(" ")));
+    }
+    for (flag, headings) in headings {
+        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+        text.push_str(&format!("--{flag}: {}\n", headings.join(" | ")));
+    }
+    let file = place::repository().join("cli/tests/headings.txt");
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&file).unwrap(), "cli/tests/headings.txt");
+}
+
+/// Nothing of what a command takes is missing in its usage.
+#[test]
+fn usage_names_every_argument() {
+    let mut without = Vec::new();
+    for (path, mut command) in commands() {
+        let usage = command.render_usage().to_string();
+        for argument in command.get_positionals().filter(|argument| !argument.is_hide_set()) {
+            let names = argument.get_value_names().unwrap_or_default();
+            if !names.iter().all(|name| usage.contains(name.as_str())) {
+                without.push(format!("{path}: {names:?} is not in {usage}"));
+            }
+        }
+    }
+    assert!(without.is_empty(), "{}", without.join("\n"));
 }
 
 #[test]

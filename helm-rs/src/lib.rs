@@ -15,6 +15,7 @@ pub mod gotext;
 pub mod gourl;
 pub mod manifest;
 pub mod name;
+pub mod printer;
 pub mod release;
 pub mod render;
 pub mod repo;

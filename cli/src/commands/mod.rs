@@ -125,7 +125,7 @@ pub fn command() -> clap::Command {
     let root = cni::define(root);
     #[cfg(feature = "controller")]
     let root = cluster::define(root);
-    flags::take_any_value(root)
+    flags::take_any_value(flags::take_helms(root))
 }
 
 /// Runs the program. `arguments` begins with the program's name.

@@ -5,6 +5,7 @@ use helm_repo::credentials::{Login, forget};
 use helm_rs::error_chain;
 
 use super::Context;
+use super::chart::failed;
 use super::chart::source::{CertificateFlags, FileFlags, ServerFlags, transport};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -99,7 +100,7 @@ fn login(arguments: &LoginArguments, context: &mut Context<'_>) -> Result<Exit, 
     ServerFlags::of_login(&login, certificates, arguments.insecure, arguments.plain_http)
         .registry(&*transport, &settings)
         .login(&arguments.host, &login)
-        .map_err(|error| CommandError::new(error_chain(&error)))?;
+        .map_err(|error| failed(&error, &arguments.host))?;
     context.ui.note("Login Succeeded");
     Ok(Exit::Done)
 }

@@ -43,12 +43,20 @@ pub type FunctionMap = HashMap<&'static str, Function>;
 pub struct CallError {
     /// Go's text. Not necessarily UTF-8, since it may quote a template's data.
     pub message: Str,
+    /// Whether it is of Go's own, about the function, and not what the function says.
+    pub(crate) is_of_go: bool,
 }
 
 impl CallError {
     /// An error with Go's text.
     pub fn new(message: impl Into<Str>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), is_of_go: false }
+    }
+
+    /// The error of calling a method that is there and answers nothing (`goodFunc`).
+    pub fn without_result(name: &str) -> Self {
+        let message = format!("function {name} has 0 return values; should be 1 or 2");
+        Self { message: message.into(), is_of_go: true }
     }
 }
 

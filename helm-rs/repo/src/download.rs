@@ -18,8 +18,7 @@ use crate::repositories::{Entry, Repositories, RepositoriesError, charts_file, i
 use crate::url::{self, Url, UrlError};
 use crate::{Settings, digest};
 
-/// How long Helm waits for a repository.
-pub const TIMEOUT: Duration = Duration::from_mins(2);
+pub use crate::fetch::TIMEOUT;
 
 /// Bytes that a provenance file may have.
 const MAX_PROVENANCE: u64 = 4 * 1024 * 1024;
@@ -233,6 +232,8 @@ struct Found {
     url: String,
     /// What the index says of the archive's bytes.
     digest: String,
+    /// The version, as the index has it.
+    version: String,
 }
 
 /// Where the provenance of a chart is.
@@ -275,20 +276,25 @@ impl Downloader<'_> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Downloaded, DownloadError> {
         let Wanted { reference, version, digest } = wanted;
-        let (mut found, name, bytes, beside);
-        if url::is_oci(reference) {
+        let (name, bytes, beside);
+        let mut found = if url::is_oci(reference) {
             if Url::parse(reference.as_bytes()).is_err() {
                 return Err(DownloadError::Address { reference: reference.clone() });
             }
-            let resolved = self.registry.resolve(reference, version)?;
+            let (url, version) = (reference.clone(), version.clone());
+            Found { url, digest: String::new(), version }
+        } else {
+            self.find(reference, version, &mut access, warnings)?
+        };
+        if url::is_oci(&found.url) {
+            let resolved = self.resolve(&found, reference)?;
             name = registry_file_name(&resolved.repository, resolved.target());
             let pulled = self.registry.pull(&resolved, true, false, self.limit)?;
             *messages += &pulled.messages;
             bytes = pulled.chart;
-            found = Found { url: format!("oci://{resolved}"), digest: String::new() };
+            found.url = format!("oci://{resolved}");
             beside = Beside::Registry(resolved);
         } else {
-            found = self.find(reference, version, &mut access, warnings)?;
             name = file_name(&found.url)?;
             bytes = self.fetch(&found.url, &access, self.limit)?;
             beside = Beside::Address(format!("{}.prov", found.url), access);
@@ -327,6 +333,15 @@ impl Downloader<'_> {
             files::write(&provenance::provenance_path(&done.path), &text, 0o644)?;
         }
         Ok(done)
+    }
+
+    /// The chart of a registry that a user names, or an index: the tag that the index gives counts,
+    /// else its version does.
+    fn resolve(&self, found: &Found, reference: &str) -> Result<Reference, DownloadError> {
+        let is_of_index = !url::is_oci(reference);
+        let has_tag = || Reference::parse(&found.url).is_ok_and(|it| !it.tag.is_empty());
+        let version = if is_of_index && has_tag() { "" } else { &found.version };
+        Ok(self.registry.resolve(&found.url, version)?)
     }
 
     fn provenance(&self, beside: &Beside, messages: &mut String) -> Result<Vec<u8>, DownloadError> {
@@ -368,7 +383,7 @@ impl Downloader<'_> {
         let known = Repositories::read_or_none(&self.settings.repository_config)?;
         if parsed.is_absolute() && !parsed.host.is_empty() && !parsed.path.is_empty() {
             let url = reference.to_owned();
-            let mut found = Found { url, digest: String::new() };
+            let mut found = Found { url, digest: String::new(), version: String::new() };
             let (owner, digest) = self.owner(reference, &known, warnings)?;
             found.digest = digest;
             if let Some(entry) = owner {
@@ -402,7 +417,8 @@ impl Downloader<'_> {
         let first =
             first.ok_or_else(|| DownloadError::NoAddress { reference: reference.to_owned() })?;
         let url = url::resolve(&entry.url, first).map_err(|_| address())?;
-        Ok(Found { url, digest: found.digest.clone() })
+        let version = found.metadata.version.clone();
+        Ok(Found { url, digest: found.digest.clone(), version })
     }
 
     /// The known repository whose index lists an address as it is (`scanReposForURL`), and what an

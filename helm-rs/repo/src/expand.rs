@@ -7,6 +7,7 @@ use helm_rs::gotext::quote;
 use helm_rs::{chart, gopath};
 
 use crate::files::{self, FileError};
+use crate::unfinished::{Unfinished, step};
 
 /// Why a chart cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -66,18 +67,17 @@ pub fn expand(archive: &[u8], folder: &Path, limits: &Limits) -> Result<PathBuf,
         let path = path.to_owned();
         move |error| FileError::new("open", &path, error)
     };
-    let half =
-        tempfile::Builder::new().prefix(".ichor-").tempdir_in(folder).map_err(fail(folder))?;
+    let (half, _unfinished) = Unfinished::folder(".ichor-", folder).map_err(fail(folder))?;
     for file in &all {
         let inner = gopath::clean(&file.name);
         if inner.starts_with("..") || inner.starts_with('/') || inner == "." {
             return Err(ExpandError::Outside);
         }
         let path = half.path().join(&inner);
-        if let Some(parent) = path.parent() {
-            files::make_folder(parent)?;
-        }
-        std::fs::write(&path, &file.data).map_err(fail(&path))?;
+        step(|| {
+            path.parent().map_or(Ok(()), files::make_folder)?;
+            std::fs::write(&path, &file.data).map_err(fail(&path))
+        })?;
     }
     let target = folder.join(&name);
     open_to_all(half.path()).map_err(fail(&target))?;
@@ -87,7 +87,7 @@ pub fn expand(archive: &[u8], folder: &Path, limits: &Limits) -> Result<PathBuf,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(FileError::new("mkdir", &target, error).into()),
     }
-    std::fs::rename(half.path(), &target).map_err(fail(&target))?;
+    step(|| std::fs::rename(half.path(), &target)).map_err(fail(&target))?;
     // It is elsewhere now.
     drop(half.keep());
     Ok(target)

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use helm_rs::gotext::io_text;
 
+use crate::unfinished::{Unfinished, step};
+
 /// A file that could not be worked with, in the words of Go's `fs.PathError`.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {}: {}", path.display(), io_text(cause))]
@@ -57,10 +59,10 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     // The error of a temporary file would name the temporary file.
     fs::metadata(folder).map_err(fail)?;
     // The temporary file removes itself unless it is moved.
-    let mut file = tempfile::Builder::new().prefix(".ichor-").tempfile_in(folder).map_err(fail)?;
+    let (mut file, _unfinished) = Unfinished::file(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     set_mode(file.as_file(), mode).map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
+    step(|| file.persist(path)).map_err(|error| fail(error.error))?;
     Ok(())
 }
 

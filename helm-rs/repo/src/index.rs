@@ -120,7 +120,8 @@ const CHART_VERSION_FIELDS: [(&str, Target); METADATA_COUNT + 8] = {
     ];
     let mut at = 0;
     while at < METADATA_COUNT {
-        all[at] = chart::METADATA_FIELDS[at];
+        let (name, _) = chart::METADATA.fields[at];
+        all[at] = (name, Target::Embedded("Metadata", &chart::METADATA.fields[at].1));
         at += 1;
     }
     while at < METADATA_COUNT + 8 {
@@ -170,7 +171,7 @@ impl Index {
         }
         let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok();
         let fields = if is_json {
-            chart::decode_target(data, &INDEX)?
+            chart::decode_json_target(data, &INDEX)?
         } else {
             chart::decode_target_strict(data, &INDEX, &Limits::default())?
         };

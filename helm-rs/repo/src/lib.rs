@@ -28,6 +28,7 @@ pub mod reference;
 pub mod registry;
 pub mod repositories;
 mod text;
+pub mod unfinished;
 pub mod url;
 
 use std::path::PathBuf;

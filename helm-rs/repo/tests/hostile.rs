@@ -8,8 +8,9 @@
     reason = "test code"
 )]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
+use std::time::Duration;
 
 use helm_repo::credentials::Login;
 use helm_repo::download::{
@@ -32,11 +33,15 @@ const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 struct Fake<F> {
     answer: F,
     asked: RefCell<Vec<(String, Option<String>)>>,
+    /// How long each request takes.
+    pace: Duration,
+    elapsed: Cell<Duration>,
 }
 
 impl<F: Fn(&Request) -> Response> Fake<F> {
     fn new(answer: F) -> Self {
-        Self { answer, asked: RefCell::default() }
+        let (pace, elapsed) = (Duration::ZERO, Cell::default());
+        Self { answer, asked: RefCell::default(), pace, elapsed }
     }
 
     /// The hosts that saw a password.
@@ -52,20 +57,31 @@ impl<F: Fn(&Request) -> Response> Transport for Fake<F> {
         let header = request.headers.iter().find(|(name, _)| *name == "authorization");
         let header = header.map(|(_, value)| value.clone());
         self.asked.borrow_mut().push((request.url.clone(), header));
+        let (pace, limit) = (self.pace.min(request.timeout), request.timeout);
+        self.elapsed.set(self.elapsed.get() + pace);
+        if pace < self.pace {
+            let (operation, url) = ("Get".to_owned(), request.url.clone());
+            return Err(FetchError::TooLong { operation, url, limit });
+        }
         let response = (self.answer)(request);
         if response.body.len() as u64 > request.limit {
             return Err(FetchError::TooLarge { url: request.url.clone(), limit: request.limit });
         }
         Ok(response)
     }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed.get()
+    }
 }
 
 fn ok(body: impl Into<Vec<u8>>) -> Response {
-    Response { status: 200, headers: Vec::new(), body: body.into() }
+    Response { status: 200, body: body.into(), ..Response::default() }
 }
 
 fn with(status: u16, name: &str, value: &str) -> Response {
-    Response { status, headers: vec![(name.to_owned(), value.to_owned())], body: Vec::new() }
+    let headers = vec![(name.to_owned(), value.to_owned())];
+    Response { status, headers, ..Response::default() }
 }
 
 fn settings() -> Settings {
@@ -95,7 +111,7 @@ fn fetch(transport: &dyn Transport, url: &str, everywhere: bool) -> Result<Vec<u
             tls: &Tls::default(),
             limit: 1000,
             user_agent: "test",
-            timeout: std::time::Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
         },
     )
 }
@@ -187,7 +203,7 @@ fn indexes_are_bounded() {
             &settings(),
             address,
             &access,
-            std::time::Duration::from_secs(1),
+            Duration::from_secs(1),
             &mut Vec::new(),
         );
         assert!(result.is_err(), "{address}");
@@ -455,5 +471,148 @@ fn archives_that_are_not_the_listed_ones_leave_nothing() {
             }
         }
         served.push(0);
+    }
+}
+
+fn client<'a>(transport: &'a dyn Transport, settings: &'a Settings) -> Client<'a> {
+    Client::new(transport, settings, Tls::default(), false, None)
+}
+
+#[test]
+fn pages_of_tags_end() {
+    let page = |_: &Request| Response {
+        body: br#"{"tags":["1.0.0"]}"#.to_vec(),
+        ..with(200, "link", "</v2/charts/a/tags/list?last=1.0.0>; rel=\"next\"")
+    };
+    let (fake, settings) = (Fake::new(page), settings());
+    let error = client(&fake, &settings).resolve("oci://registry.example/charts/a", "^1");
+    let text = error_chain(&error.unwrap_err());
+    assert!(text.contains("more than the limit of 1000 pages of tags"), "{text}");
+    assert_eq!(fake.asked.borrow().len(), 1000);
+    // As many as there may be are read.
+    let count = Cell::new(0);
+    let last = Fake::new(|request: &Request| {
+        count.set(count.get() + 1);
+        if count.get() < 1000 { page(request) } else { ok(r#"{"tags":["1.5.0"]}"#) }
+    });
+    let found = client(&last, &settings).resolve("oci://registry.example/charts/a", "^1").unwrap();
+    assert_eq!(found.tag, "1.5.0");
+}
+
+#[test]
+fn a_registry_has_so_much_time_for_a_task() {
+    let page = |_: &Request| Response {
+        body: br#"{"tags":["1.0.0"]}"#.to_vec(),
+        ..with(200, "link", "</v2/charts/a/tags/list?last=1.0.0>; rel=\"next\"")
+    };
+    let settings = settings();
+    // Each answer comes in time, and all of them do not.
+    let fake = Fake { pace: Duration::from_secs(40), ..Fake::new(page) };
+    let client = client(&fake, &settings);
+    let text = error_chain(&client.resolve("oci://registry.example/charts/a", "^1").unwrap_err());
+    assert!(text.contains("not done within the limit of 300 s"), "{text}");
+    assert_eq!(fake.elapsed.get(), Duration::from_mins(5));
+    // The next task has its time anew.
+    let text = error_chain(&client.resolve("oci://registry.example/charts/a", "^1").unwrap_err());
+    assert!(text.contains("within the limit of"), "{text}");
+    assert_eq!(fake.elapsed.get(), Duration::from_mins(10));
+    let even = Fake { pace: Duration::from_secs(30), ..Fake::new(page) };
+    let error = self::client(&even, &settings).resolve("oci://registry.example/charts/a", "^1");
+    let text = error_chain(&error.unwrap_err());
+    assert!(text.contains("not done within the limit of 300 s"), "{text}");
+    // One answer alone, and the token server's.
+    let slow = Fake { pace: Duration::from_mins(3), ..Fake::new(page) };
+    let error = self::client(&slow, &settings).resolve("oci://registry.example/charts/a", "^1");
+    let text = error_chain(&error.unwrap_err());
+    assert!(text.contains("within the limit of 120 s"), "{text}");
+}
+
+/// A large part has more time: what a slow line takes.
+#[test]
+fn a_large_archive_has_more_time() {
+    let size = 64 * 1024 * 1024;
+    let archive = vec![b'x'; size];
+    let manifest = manifest(b"{}", &[(CHART, &archive)]);
+    let fake = Fake {
+        pace: Duration::from_secs(100),
+        ..Fake::new(move |request: &Request| match &request.url {
+            url if url.contains("/manifests/") => ok(manifest.clone()),
+            url if url.ends_with(&digest(b"{}")) => ok("{}"),
+            _ => {
+                assert!(request.timeout > Duration::from_secs(2048), "{:?}", request.timeout);
+                ok(archive.clone())
+            }
+        })
+    };
+    let settings = settings();
+    let reference = Reference::parse("registry.example/charts/a:1.0.0").unwrap();
+    let pulled = client(&fake, &settings).pull(&reference, true, false, 1 << 30).unwrap();
+    assert_eq!(pulled.chart.len(), size);
+}
+
+/// Servers that keep a connection open, over a real one.
+#[cfg(feature = "network")]
+mod over_the_wire {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use helm_repo::fetch::{Http, PLAIN_HTTP};
+
+    use super::*;
+
+    /// A server that answers every request with these bytes, and then a byte now and then.
+    fn dribbling(head: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut request = [0; 4096];
+                    drop(stream.read(&mut request));
+                    let mut wrote = stream.write_all(head.as_bytes());
+                    while wrote.is_ok() {
+                        std::thread::sleep(Duration::from_millis(50));
+                        wrote = stream.write_all(b"x");
+                    }
+                });
+            }
+        });
+        address.to_string()
+    }
+
+    #[test]
+    fn an_answer_that_dribbles_is_not_waited_for() {
+        for head in [
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffff\r\n",
+        ] {
+            let address = dribbling(head);
+            let mut request = Request::new("GET", format!("http://{address}/v2/"), 1 << 20);
+            request.timeout = Duration::from_secs(1);
+            let began = Instant::now();
+            let error = Http::default().send(&Tls::default(), &request).unwrap_err();
+            let text = error_chain(&error);
+            assert!(text.contains("no whole answer within the limit of 1 s"), "{head:?}: {text}");
+            assert!(began.elapsed() < Duration::from_secs(30), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn plain_http_is_named() {
+        let address = dribbling("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+        let mut request = Request::new("GET", format!("https://{address}/v2/"), 1 << 20);
+        request.timeout = Duration::from_secs(20);
+        let error = Http::default().send(&Tls::default(), &request).unwrap_err();
+        assert!(error_chain(&error).ends_with(PLAIN_HTTP), "{error}");
+    }
+
+    #[test]
+    fn a_servers_own_words_are_told_without_what_a_terminal_acts_on() {
+        let address = dribbling("HTTP/1.1 404 Gone \t elsewhere\r\ncontent-length: 0\r\n\r\n");
+        let error = fetch(&Http::default(), &format!("http://{address}/a"), false).unwrap_err();
+        let text = error_chain(&error);
+        assert!(text.ends_with(" : 404 Gone  elsewhere"), "{text:?}");
     }
 }

@@ -13,6 +13,7 @@ pub mod plan;
 mod planned;
 mod prepare;
 pub mod repair;
+pub mod resources;
 pub mod rights;
 pub mod rollback;
 mod session;

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::apply::{Created, CustomMerge, Item, Method, is_kept, patch_for};
+use crate::apply::{
+    Created, CustomMerge, FieldConflict, Item, Method, ObjectError, is_kept, patch_for,
+};
 use crate::cluster::{DeleteOptions, ErrorKind, Kind, Patch, PatchKind, Propagation};
 use crate::diff::{Change, LeafPath, Lists, Step, compare};
 use crate::error_chain;
@@ -67,6 +69,8 @@ pub struct PlannedObject {
     pub in_memory: String,
     /// Why the write would fail; empty when it would not.
     pub fault: String,
+    /// Fields of others that an apply would change: what the fault is then.
+    pub conflicts: Vec<FieldConflict>,
 }
 
 pub(super) fn object(item: &Item, change: ObjectChange) -> PlannedObject {
@@ -79,6 +83,7 @@ pub(super) fn object(item: &Item, change: ObjectChange) -> PlannedObject {
         restarts: None,
         in_memory: String::new(),
         fault: String::new(),
+        conflicts: Vec::new(),
     }
 }
 
@@ -124,6 +129,11 @@ pub(super) async fn update(
             let planned = changed(item, live, &after);
             let is_patched = planned.change == ObjectChange::Change;
             return Update { planned, is_sent: true, is_patched };
+        }
+        Err(ObjectError::Fields { conflicts, .. }) => {
+            let fault = "fields belong to other managers".to_owned();
+            let planned = PlannedObject { conflicts, ..refused(fault) };
+            return Update { planned, is_sent: true, is_patched: true };
         }
         Err(error) => {
             let planned = refused(error_chain(&error));

@@ -28,6 +28,9 @@ pub enum Target {
     Seq(&'static Self, &'static str),
     /// `map[string]T`, with the Go name of `T`.
     Map(&'static Self, &'static str),
+    /// A field of a struct that another one embeds by a pointer, with the name of that struct: no
+    /// scalar is turned into text there (`indirect` in `sigs.k8s.io/yaml/fields.go` does not get to it).
+    Embedded(&'static str, &'static Self),
 }
 
 /// A Go struct.
@@ -80,6 +83,12 @@ pub enum DecodeError {
     /// A part has the wrong type.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Type(TypeError),
+    /// The document is no JSON.
+    #[error("{0}")]
+    Syntax(String),
+    /// A part of a JSON document has the wrong type.
+    #[error(transparent)]
+    Json(Box<TypeError>),
     /// A part is none that the struct has; in Go's quotes.
     #[error("error unmarshaling JSON: while decoding JSON: json: unknown field {0}")]
     Unknown(String),
@@ -91,6 +100,19 @@ pub enum DecodeError {
 /// [`DecodeError`] when the document is no YAML or a field has the wrong type.
 pub fn decode_target(yaml: &[u8], target: &'static Struct) -> Result<Option<Map>, DecodeError> {
     fit(goyaml::from_yaml_exact(yaml, &goyaml::Limits::default())?, target)
+}
+
+/// [`decode_target`] of JSON, by `encoding/json` alone: nothing is turned into text.
+///
+/// # Errors
+/// [`DecodeError`] when the document is no JSON or a field has the wrong type.
+pub fn decode_json_target(
+    json: &[u8],
+    target: &'static Struct,
+) -> Result<Option<Map>, DecodeError> {
+    let value = goyaml::json::from_json(json, &goyaml::Limits::default())
+        .map_err(|error| DecodeError::Syntax(error.to_string()))?;
+    checked(value, target).map_err(|error| DecodeError::Json(Box::new(error)))
 }
 
 /// [`decode_target`] of `UnmarshalStrict`: a field that the struct does not have is an error, and
@@ -113,6 +135,7 @@ pub fn decode_target_strict(
 /// The first field that no struct has, in the order in which Go meets them.
 fn unknown_field(value: &Value, target: Target) -> Option<&[u8]> {
     match (value, target) {
+        (value, Target::Embedded(_, target)) => unknown_field(value, *target),
         (Value::Map(map), Target::Struct(target)) => {
             map.iter().find_map(|(key, child)| match target.field(key) {
                 Some(&(_, target)) => unknown_field(child, target),
@@ -131,8 +154,12 @@ fn unknown_field(value: &Value, target: Target) -> Option<&[u8]> {
 
 fn fit(mut value: Value, target: &'static Struct) -> Result<Option<Map>, DecodeError> {
     coerce(&mut value, Target::Struct(target));
+    checked(value, target).map_err(DecodeError::Type)
+}
+
+fn checked(mut value: Value, target: &'static Struct) -> Result<Option<Map>, TypeError> {
     let mut checker = Checker { structure: "", path: Vec::new() };
-    checker.check(&mut value, Target::Struct(target)).map_err(DecodeError::Type)?;
+    checker.check(&mut value, Target::Struct(target))?;
     Ok(value.into_map())
 }
 
@@ -203,6 +230,7 @@ impl Checker {
             (Value::Seq(items), Target::Seq(element, _)) => {
                 items.iter_mut().try_for_each(|child| self.check(child, *element))
             }
+            (value, Target::Embedded(_, target)) => self.check(value, *target),
             (value, Target::Time) => gotext::normalize_time(value).map_err(TypeError::Time),
             (value, target) => Err(self.mismatch(value, target)),
         }
@@ -216,9 +244,13 @@ impl Checker {
         for (key, mut child) in std::mem::take(map) {
             let Some(&(name, child_target)) = target.field(&key) else { continue };
             self.structure = target.name;
+            let depth = self.path.len();
+            if let Target::Embedded(embedded, _) = child_target {
+                self.path.push(embedded);
+            }
             self.path.push(name);
             self.check(&mut child, child_target)?;
-            self.path.pop();
+            self.path.truncate(depth);
             self.structure = outer;
             if !child.is_null() || !fields.contains_key(name) {
                 fields.insert(name, child);
@@ -256,6 +288,7 @@ impl Target {
             Self::Struct(target) => target.go_type.to_owned(),
             Self::Seq(_, element) => format!("[]{element}"),
             Self::Map(_, element) => format!("map[string]{element}"),
+            Self::Embedded(_, target) => target.go_type(),
         }
     }
 }

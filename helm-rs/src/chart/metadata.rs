@@ -183,7 +183,11 @@ impl Metadata {
 }
 
 impl Maintainer {
-    fn validate(&mut self) -> Result<(), ValidationError> {
+    /// Cleans its texts.
+    ///
+    /// # Errors
+    /// [`ValidationError`].
+    pub(crate) fn validate(&mut self) -> Result<(), ValidationError> {
         if self.null {
             return fail("maintainers must not contain empty or null nodes");
         }
@@ -195,7 +199,11 @@ impl Maintainer {
 }
 
 impl Dependency {
-    fn validate(&mut self) -> Result<(), ValidationError> {
+    /// Cleans its texts and looks at its alias.
+    ///
+    /// # Errors
+    /// [`ValidationError`].
+    pub(crate) fn validate(&mut self) -> Result<(), ValidationError> {
         if self.null {
             return fail("dependencies must not contain empty or null nodes");
         }

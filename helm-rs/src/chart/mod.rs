@@ -21,8 +21,8 @@ mod tar;
 
 pub use archive::{ensure_archive, load_archive, read_archive};
 pub use decode::{
-    DecodeError, METADATA, METADATA_FIELDS, Struct, Target, TypeError, decode_lock,
-    decode_metadata, decode_target, decode_target_strict, metadata_fields,
+    DecodeError, METADATA, METADATA_FIELDS, Struct, Target, TypeError, decode_json_target,
+    decode_lock, decode_metadata, decode_target, decode_target_strict, metadata_fields,
 };
 pub use directory::{load, load_directory, read_directory};
 pub use error::LoadError;

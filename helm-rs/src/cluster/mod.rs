@@ -29,7 +29,7 @@ pub mod wrapper;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use block_on::block_on;
 pub use clock::{Clock, ManualClock};
@@ -64,6 +64,24 @@ pub trait Cluster: Send + Sync {
     ///
     /// Most callers want [`list_all`] or [`list_each`].
     fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page>;
+
+    /// Reads one object as a table for people (`meta.k8s.io`, kind `Table`), without the object in
+    /// it. Who makes no tables answers the object.
+    fn get_table<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
+        self.get(target)
+    }
+
+    /// Reads a list as one table, as [`Self::get_table`]. Who makes none answers a list of objects.
+    fn list_table<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Value> {
+        Box::pin(async move {
+            let page = self.list(resource, query).await?;
+            let kind = &resource.kind;
+            Ok(json!({
+                "apiVersion": kind.api_version(), "kind": format!("{}List", kind.kind),
+                "metadata": { "resourceVersion": page.resource_version }, "items": page.items,
+            }))
+        })
+    }
 
     /// Creates an object. `target.name` is empty when `metadata.generateName` is to name it.
     ///

@@ -116,6 +116,16 @@ impl<W: Wrapper> Cluster for W {
         self.around(Call::List(resource, query), answer)
     }
 
+    fn get_table<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
+        let answer = Box::pin(async move { self.inner().get_table(target).await });
+        self.around(Call::Get(target), answer)
+    }
+
+    fn list_table<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Value> {
+        let answer = Box::pin(async move { self.inner().list_table(resource, query).await });
+        self.around(Call::List(resource, query), answer)
+    }
+
     fn create<'a>(
         &'a self,
         target: &'a Target,

@@ -22,7 +22,7 @@ impl Record {
 
     /// The release as `helm status -o json` prints it: without the chart, and without anything
     /// that Helm 3.21 does not know. `values` stands for the user-supplied values, `edit` can
-    /// change a manifest's text.
+    /// change a manifest's text; `resources` is the JSON of what runs, if it is to be there.
     ///
     /// # Errors
     /// When a field is not what it should be.
@@ -30,6 +30,7 @@ impl Record {
         &self,
         values: Option<Map>,
         edit: impl Fn(&str) -> String,
+        resources: Option<&str>,
     ) -> Result<String, FieldError> {
         let info = self.info()?;
         let mut about = Fields::default();
@@ -39,6 +40,9 @@ impl Record {
         about.text("description", &info.description);
         about.text("status", &info.status_text);
         about.text("notes", &info.notes);
+        if let Some(resources) = resources {
+            about.raw("resources", resources);
+        }
         let mut fields = Fields::default();
         fields.text("name", &self.name()?);
         if self.object().get("info").is_some_and(|info| info != "null") {

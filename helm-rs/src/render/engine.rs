@@ -17,11 +17,12 @@ use bstr::{BString, ByteSlice};
 use gotemplate::value::Entries;
 use gotemplate::{ErrorKind, Map, MissingKey, Set, Value};
 
+use super::capabilities_object::CapabilitiesObject;
 use super::engine_functions;
 use super::files::files;
 use super::functions::builtin_functions;
 use super::host::Host;
-use super::objects::{CapabilitiesObject, ChartObject, VALUES, table};
+use super::objects::{ChartObject, VALUES, table};
 use super::shared;
 use crate::capabilities::Capabilities;
 use crate::chart::{Chart, Warning};

@@ -1,5 +1,6 @@
 //! Rendering: the engine, what its templates see, and the functions that Helm gives them.
 
+mod capabilities_object;
 mod convert;
 mod engine;
 mod engine_functions;
@@ -13,6 +14,7 @@ mod record_template;
 mod shared;
 pub mod time;
 
+pub(crate) use convert::from_tree;
 pub use engine::{Engine, EngineOptions, Release, RenderError, RenderLimits};
 pub use engine_functions::{ENGINE_FUNCTIONS, EngineState, Lookup, Resolver};
 pub use functions::certificate_authority;

@@ -20,7 +20,8 @@ use super::convert::from_map;
 use super::functions::TimeObject;
 use super::objects::{dependencies, fields_of_metadata, string_map, text};
 use super::time::{Time, Zone};
-use crate::chart::{Chart, File};
+use crate::chart::{Chart, File, ValidationError};
+use crate::gopath;
 use crate::release::storage::Labels;
 use crate::release::{ChartError, FieldError, Hook, Record, Status, redact};
 
@@ -46,9 +47,6 @@ pub enum RecordTemplateError {
 /// the description are hidden unless `show_secrets`; the chart's files are as they are. Times whose
 /// offset is that of `local` are in it.
 ///
-/// Of the methods of `*chart.Chart`, those that change it and those that lead to other charts or
-/// to its custom resource definitions are left out.
-///
 /// # Errors
 /// When a part of the record is not what it should be, or with Go's error of the template.
 pub fn template_of_record(
@@ -69,6 +67,9 @@ pub fn template_of_record(
 }
 
 static HOOKS: ListType = pointers("[]*release.Hook", "*release.Hook");
+static CHARTS: ListType = pointers("[]*chart.Chart", "*chart.Chart");
+static CRDS: ListType =
+    ListType { name: "[]chart.CRD", element: Type::Named("chart.CRD", Kind::Struct), methods: &[] };
 static FILES: ListType = pointers("[]*chart.File", "*chart.File");
 static EVENTS: ListType = texts("[]release.HookEvent", "release.HookEvent");
 static DELETE_POLICIES: ListType = texts("[]release.HookDeletePolicy", "release.HookDeletePolicy");
@@ -101,8 +102,9 @@ impl Reader<'_> {
     fn release(&self, labels: &Labels) -> Result<Value, ChartError> {
         let record = self.record;
         let hooks: Vec<Value> = record.hooks()?.iter().map(|hook| self.hook(hook)).collect();
-        Ok(Struct::pointer(
+        let release = Struct::new(
             "*release.Release",
+            Kind::Ptr,
             [
                 ("Name", Value::from(record.name()?)),
                 ("Info", self.info()?),
@@ -114,7 +116,8 @@ impl Reader<'_> {
                 ("Namespace", Value::from(record.namespace()?)),
                 ("Labels", string_map(labels)),
             ],
-        ))
+        );
+        Ok(Value::Object(Rc::new(Struct { methods: &RELEASE_METHODS, ..release })))
     }
 
     fn info(&self) -> Result<Value, FieldError> {
@@ -139,6 +142,9 @@ impl Reader<'_> {
     }
 
     fn chart(&self, chart: Chart) -> Value {
+        let valid = validity(chart.metadata.clone().validate());
+        let crds: Vec<File> = crds(&chart).cloned().collect();
+        let path = chart.metadata.name.clone();
         let is_locked = chart.lock.is_some();
         let lock = chart.lock.unwrap_or_default();
         let lock = Struct {
@@ -157,17 +163,28 @@ impl Reader<'_> {
             )
         };
         // No record holds what the chart's archive was.
+        let metadata = Struct {
+            methods: &METADATA_METHODS,
+            answers: vec![("Validate", valid.clone())],
+            ..Struct::new("*chart.Metadata", Kind::Ptr, fields_of_metadata(chart.metadata))
+        };
         Value::Object(Rc::new(Struct {
             methods: &CHART_METHODS,
+            // A record holds neither the chart that it is part of nor those that are part of it.
+            answers: vec![
+                ("CRDObjects", crd_objects(&path, &crds)),
+                ("CRDs", files(&crds)),
+                ("Dependencies", Value::List(List::new(&CHARTS, Vec::new()))),
+                ("IsRoot", Value::Bool(true)),
+                ("Parent", nil("*chart.Chart")),
+                ("Validate", valid),
+            ],
             ..Struct::new(
                 "*chart.Chart",
                 Kind::Ptr,
                 [
                     ("Raw", files(&[])),
-                    (
-                        "Metadata",
-                        Struct::pointer("*chart.Metadata", fields_of_metadata(chart.metadata)),
-                    ),
+                    ("Metadata", Value::Object(Rc::new(metadata))),
                     ("Lock", Value::Object(Rc::new(lock))),
                     ("Templates", files(&chart.templates)),
                     ("Values", self.map(chart.values)),
@@ -225,13 +242,48 @@ impl Reader<'_> {
 }
 
 fn files(files: &[File]) -> Value {
-    let file = |file: &File| {
-        Struct::pointer(
-            "*chart.File",
-            [("Name", text(&file.name)), ("Data", Value::Bytes(Str::from(file.data.clone())))],
-        )
-    };
     Value::List(List::new(&FILES, files.iter().map(file).collect::<Vec<_>>()))
+}
+
+fn file(file: &File) -> Value {
+    Struct::pointer(
+        "*chart.File",
+        [("Name", text(&file.name)), ("Data", Value::Bytes(Str::from(file.data.clone())))],
+    )
+}
+
+/// The chart's own resource definitions (`Chart.CRDs`).
+fn crds(chart: &Chart) -> impl Iterator<Item = &File> {
+    let is_manifest = |name: &str| {
+        let (_, extension) = name.rsplit_once('.').unwrap_or_default();
+        ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    chart.files.iter().filter(move |file| file.name.starts_with("crds/") && is_manifest(&file.name))
+}
+
+fn crd_objects(path: &str, crds: &[File]) -> Value {
+    let crd = |crd: &File| {
+        let fields = [
+            ("Name", text(&crd.name)),
+            ("Filename", Value::from(gopath::join(path, &crd.name))),
+            ("File", file(crd)),
+        ];
+        Value::Object(Rc::new(Struct::new("chart.CRD", Kind::Struct, fields)))
+    };
+    Value::List(List::new(&CRDS, crds.iter().map(crd).collect::<Vec<_>>()))
+}
+
+/// What a method answers that returns an error alone.
+pub(super) fn validity(result: Result<(), ValidationError>) -> Value {
+    match result {
+        Ok(()) => nil("error"),
+        Err(error) => NamedText::value("chart.ValidationError", &error.to_string()),
+    }
+}
+
+/// The nil of a pointer or an interface.
+fn nil(name: &'static str) -> Value {
+    Value::Object(Rc::new(Struct { is_nil: true, ..Struct::new(name, Kind::Ptr, []) }))
 }
 
 fn named_texts(ty: &'static ListType, texts: &[String]) -> Value {
@@ -245,6 +297,8 @@ struct Struct {
     kind: Kind,
     fields: Vec<(&'static str, Value)>,
     methods: &'static [Method],
+    /// What those of the methods answer that take nothing and depend on more than the fields.
+    answers: Vec<(&'static str, Value)>,
     /// Whether it is the nil pointer; the fields are then those that one would have.
     is_nil: bool,
 }
@@ -255,7 +309,8 @@ impl Struct {
         kind: Kind,
         fields: impl IntoIterator<Item = (&'static str, Value)>,
     ) -> Self {
-        Self { name, kind, fields: fields.into_iter().collect(), methods: &[], is_nil: false }
+        let (fields, answers) = (fields.into_iter().collect(), Vec::new());
+        Self { name, kind, fields, methods: &[], answers, is_nil: false }
     }
 
     fn pointer(
@@ -298,13 +353,51 @@ impl Object for Struct {
 }
 
 /// What templates may ask a record's chart, which has no parent.
-static CHART_METHODS: [Method; 5] = [
+static CHART_METHODS: [Method; 13] = [
+    Method {
+        variadic: true,
+        params: &[Type::Any],
+        ..method("AddDependency", |_, _| Err(CallError::without_result("AddDependency")))
+    },
     method("AppVersion", |chart, _| metadata(chart, "AppVersion")),
+    method("CRDObjects", |chart, _| answer(chart, "CRDObjects")),
+    method("CRDs", |chart, _| answer(chart, "CRDs")),
     method("ChartFullPath", |chart, _| metadata(chart, "Name")),
     method("ChartPath", |chart, _| metadata(chart, "Name")),
-    method("IsRoot", |_, _| Ok(Value::Bool(true))),
+    method("Dependencies", |chart, _| answer(chart, "Dependencies")),
+    method("IsRoot", |chart, _| answer(chart, "IsRoot")),
     method("Name", |chart, _| metadata(chart, "Name")),
+    method("Parent", |chart, _| answer(chart, "Parent")),
+    method("Root", |chart, _| Ok(chart.clone())),
+    Method {
+        variadic: true,
+        params: &[Type::Any],
+        ..method("SetDependencies", |_, _| Err(CallError::without_result("SetDependencies")))
+    },
+    method("Validate", |chart, _| answer(chart, "Validate")),
 ];
+
+static METADATA_METHODS: [Method; 1] =
+    [method("Validate", |metadata, _| answer(metadata, "Validate"))];
+
+static RELEASE_METHODS: [Method; 1] = [Method {
+    // That it answers nothing is told before the arguments are looked at.
+    params: &[Type::Any, Type::Any],
+    ..method("SetStatus", |_, _| Err(CallError::without_result("SetStatus")))
+}];
+
+/// What a method of a struct answers.
+fn answer(this: &Value, method: &str) -> Result<Value, CallError> {
+    let this = match this {
+        Value::Object(object) => object.as_any().downcast_ref::<Struct>(),
+        _ => None,
+    };
+    let mut answers = this.into_iter().flat_map(|this| &this.answers);
+    answers
+        .find(|(known, _)| *known == method)
+        .map(|(_, answer)| answer.clone())
+        .ok_or_else(|| CallError::new("the receiver is of another type"))
+}
 
 const fn method(
     name: &'static str,

@@ -82,7 +82,7 @@ fn every_view(json: &str) -> bool {
         record
             .user_values()
             .ok()
-            .is_some_and(|values| record.to_helm_json(values, str::to_owned).is_ok()),
+            .is_some_and(|values| record.to_helm_json(values, str::to_owned, None).is_ok()),
     ]
     .into_iter()
     .all(|good| good)

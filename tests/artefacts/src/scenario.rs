@@ -6,6 +6,7 @@
 //! | apiVersion: v2
 //! run COMMAND              run `helm COMMAND`, and `ichor chart COMMAND`
 //! fails COMMAND            the same, and both have to fail
+//! silent COMMAND           run it, and do not compare what is said
 //! other COMMAND            run it with the other program: ichor where Helm was, and Helm where ichor was
 //! ours COMMAND             ichor alone; it has to fail, and leave the folder as it is
 //! copy FROM TO             copy a file
@@ -161,14 +162,18 @@ impl Side<'_> {
                     bytes.push(0);
                     fs::write(self.path(rest), bytes).expect("a file");
                 }
-                "run" | "fails" | "other" => {
-                    let outcome = self.run(rest, verb == "other");
+                "run" | "fails" | "other" | "silent" => {
+                    let mut outcome = self.run(rest, verb == "other");
                     if verb == "fails" && outcome.code == Some(0) {
                         return Err(format!("{}: {rest} did not fail", self.name));
                     }
                     if verb != "fails" && outcome.code != Some(0) {
                         let Outcome { stdout, stderr, .. } = &outcome;
                         return Err(format!("{}: {rest} failed: {stdout}{stderr}", self.name));
+                    }
+                    if verb == "silent" {
+                        outcome.stdout.clear();
+                        outcome.stderr.clear();
                     }
                     self.outcomes.push(outcome);
                 }

@@ -7,6 +7,7 @@
 //! | `/away/…` | leads to `/…` on the same server by its other name: `localhost` for `127.0.0.1` |
 //! | `/downgrade/…` | leads to `/…` over plain HTTP |
 //! | `/loop/…` | leads to itself |
+//! | `/said/…` | says that it is gone, in words of its own |
 //! | else | the file |
 
 use std::fs;
@@ -167,6 +168,9 @@ impl Server {
         }
         if let Some(rest) = path.strip_prefix("/downgrade/") {
             return to(format!("http://127.0.0.1:{}/{rest}", self.http));
+        }
+        if path.starts_with("/said/") {
+            return ("404 Moved to charts.example.org", String::new(), b"gone".to_vec());
         }
         if path.starts_with("/loop/") {
             return to(path.to_owned());

@@ -10,7 +10,9 @@ use helm_rs::{error_chain, gopath};
 
 use super::locate::{failed, tell};
 use super::options::{LimitFlags, load_error, print_warnings};
-use super::source::{ChartFlags, FileFlags, ServerFlags, downloader, keyring, now_text, transport};
+use super::source::{
+    ChartFlags, FileFlags, RemoteFlags, ServerFlags, downloader, keyring, now_text, transport,
+};
 use crate::commands::Context;
 use crate::commands::release::table::table_within;
 use crate::error::CommandError;
@@ -64,11 +66,7 @@ pub(crate) struct BuildArguments {
     #[arg(long)]
     skip_refresh: bool,
     #[command(flatten)]
-    server: ServerFlags,
-    #[command(flatten)]
-    files: FileFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    remote: RemoteFlags,
 }
 
 /// How dependencies are brought together.
@@ -109,11 +107,11 @@ pub(crate) fn run(command: &Command, context: &mut Context<'_>) -> Result<Exit, 
         (true, false) => Verify::IfPossible,
     };
     let keyring = keyring(arguments.keyring.as_ref(), context.environment);
-    let limits = arguments.limits.limits();
+    let limits = arguments.remote.limits();
     let options = Options {
         verify,
         skip_refresh: arguments.skip_refresh,
-        ..Options::new(&arguments.server, &arguments.files, &keyring, &limits)
+        ..Options::new(&arguments.remote.server, &arguments.remote.files, &keyring, &limits)
     };
     manage(Path::new(&chart), &options, is_update, context)?;
     Ok(Exit::Done)

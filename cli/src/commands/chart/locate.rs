@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use helm_repo::download::{Verify, Wanted, find_in_repository};
+use helm_repo::fetch::PLAIN_HTTP;
 use helm_repo::provenance;
 use helm_rs::chart::{Chart, Limits, Warning};
 use helm_rs::error_chain;
@@ -131,15 +132,21 @@ impl ChartFlags {
                 warnings,
             )
             .map_err(|error| failed(&error, name))?;
-            // What is given for the repository is for its server alone, and a registry is another.
             repository.clone_into(&mut access.credentials.repository);
+        }
+        // What is given for a repository is for its server alone, and a registry that its index
+        // names is another.
+        if !name.starts_with("oci://") {
             registry.forget_login();
         }
         let downloads =
             downloader(&*transport, &settings, &registry, &keyring, verify, limits, context);
         let mut messages = String::new();
         let done = downloads.download(&wanted, access, folder, &mut messages, warnings);
-        tell(&messages, context);
+        // Where an index named the registry, Helm does not say that it was asked.
+        if name.starts_with("oci://") {
+            tell(&messages, context);
+        }
         done.map_err(|error| failed(&error, name))
     }
 
@@ -184,16 +191,26 @@ pub(super) fn tell(messages: &str, context: &mut Context<'_>) {
 }
 
 /// An error of a download, with what may help.
-pub(super) fn failed(error: &(dyn std::error::Error + 'static), name: &str) -> CommandError {
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static), name: &str) -> CommandError {
     let text = error_chain(error);
-    let plain = text.contains("server gave HTTP response to HTTPS client");
     let known = text.starts_with("repo ") || text.contains("try 'helm repo update'");
+    let plain = plain_http_hint(&text);
     let shown = CommandError::new(text);
-    if plain && name.starts_with("oci://") {
-        return shown.hint("if the registry speaks plain HTTP, say so: --plain-http");
+    if let Some(hint) = plain {
+        return shown.hint(hint);
     }
     if known && !is_remote(name) {
         return shown.hint("see what is known: ichor chart repo list, ichor chart repo update");
     }
     shown
+}
+
+/// What helps where a server speaks plain HTTP and was asked in HTTPS; a registry is asked below `/v2/`.
+fn plain_http_hint(text: &str) -> Option<&'static str> {
+    let (before, _) = text.split_once(PLAIN_HTTP)?;
+    Some(if before.contains("/v2/") {
+        "the registry speaks plain HTTP: say --plain-http if its answers may be read and changed on the way"
+    } else {
+        "the server speaks plain HTTP: begin its address with http:// if its answers may be read and changed on the way"
+    })
 }

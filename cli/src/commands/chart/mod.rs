@@ -16,6 +16,7 @@ mod verify;
 
 use clap::Subcommand;
 
+pub(super) use locate::failed;
 pub(super) use repo::read_password;
 
 use super::Context;
@@ -48,7 +49,22 @@ pub(crate) enum Command {
     Verify(verify::Arguments),
 }
 
+#[cfg(feature = "network")]
+impl Command {
+    /// Whether it makes files, and nothing else that would have to be ended in order.
+    const fn writes(&self) -> bool {
+        matches!(
+            self,
+            Self::Package(_) | Self::Dependency(_) | Self::Repo(_) | Self::Pull(_) | Self::Show(_)
+        )
+    }
+}
+
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
+    #[cfg(feature = "network")]
+    if command.writes() {
+        crate::leftovers::taken_away_on_signals()?;
+    }
     match command {
         Command::Template(arguments) => template::run(*arguments, context),
         Command::Show(command) => show::run(command, context),

@@ -106,7 +106,7 @@ pub(crate) struct NamespaceFlags {
     /// Namespace of the release
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Kubeconfig file to take the namespace from
+    /// Kubeconfig file instead of KUBECONFIG and ~/.kube/config
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) kubeconfig: Option<String>,
     /// Context in the kubeconfig

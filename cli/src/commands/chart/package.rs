@@ -8,8 +8,8 @@ use helm_rs::chart::load_directory;
 use helm_rs::{error_chain, gopath, gotext};
 
 use super::dependency::{Options, update};
-use super::options::{LimitFlags, load_error, print_warnings};
-use super::source::{FileFlags, ServerFlags, keyring, modified, seconds};
+use super::options::{load_error, print_warnings};
+use super::source::{RemoteFlags, keyring, modified, seconds};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -56,11 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<String>,
     #[command(flatten)]
-    server: ServerFlags,
-    #[command(flatten)]
-    files: FileFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    remote: RemoteFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
@@ -68,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     if arguments.sign && key.is_empty() {
         return Err(CommandError::new("--key is required for signing a package"));
     }
-    let limits = arguments.limits.limits();
+    let limits = arguments.remote.limits();
     let keyring = keyring(arguments.keyring.as_ref(), context.environment);
     let destination = if arguments.destination == "." {
         std::path::absolute(".").map_err(|error| CommandError::new(gotext::io_text(&error)))?
@@ -85,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         if arguments.dependency_update {
             let options = Options {
                 told: false,
-                ..Options::new(&arguments.server, &arguments.files, &keyring, &limits)
+                ..Options::new(&arguments.remote.server, &arguments.remote.files, &keyring, &limits)
             };
             update(&path, &options, context)?;
         }
@@ -106,7 +102,7 @@ fn one(
     context: &mut Context<'_>,
 ) -> Result<PathBuf, CommandError> {
     let mut warnings = Vec::new();
-    let chart = load_directory(path, &arguments.limits.limits(), &mut warnings);
+    let chart = load_directory(path, &arguments.remote.limits(), &mut warnings);
     print_warnings(context.ui, &warnings);
     let mut chart = chart.map_err(|error| load_error(&error))?;
     let fail = |error: package::PackageError| CommandError::new(error_chain(&error));

@@ -7,6 +7,7 @@ use goyaml::{Map, Value};
 use helm_repo::download::Verify;
 use helm_repo::expand::expand;
 use helm_repo::provenance::Verification;
+use helm_repo::unfinished::Unfinished;
 use helm_rs::chart::Limits;
 use helm_rs::error_chain;
 use helm_rs::gopath;
@@ -109,7 +110,7 @@ fn fetched(
     let fail = |error: std::io::Error| {
         CommandError::new(format_args!("failed to untar: {}", io_text(&error)))
     };
-    let half = tempfile::tempdir().map_err(fail)?;
+    let (half, _unfinished) = Unfinished::folder("ichor-", &std::env::temp_dir()).map_err(fail)?;
     let done = arguments.source.download(chart, half.path(), verify, limits, context, warnings)?;
     let folder = if arguments.untardir.starts_with('/') {
         arguments.untardir.clone()

@@ -10,8 +10,8 @@ use helm_rs::render::time::Time;
 use helm_rs::{chart, error_chain, gotext};
 
 use super::locate::{failed, tell};
-use super::options::{LimitFlags, load_error};
-use super::source::{FileFlags, ServerFlags, transport};
+use super::options::load_error;
+use super::source::{RemoteFlags, transport};
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -30,17 +30,14 @@ pub(crate) struct Arguments {
     /// Archive of a chart
     chart: PathBuf,
     /// Address to push it below: oci://HOST/PATH
-    remote: String,
+    #[arg(value_name = "REMOTE")]
+    address: String,
     #[command(flatten)]
-    server: ServerFlags,
-    #[command(flatten)]
-    files: FileFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    remote: RemoteFlags,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let remote = &arguments.remote;
+    let (remote, flags) = (&arguments.address, &arguments.remote);
     let address = Url::parse(remote.as_bytes())
         .map_err(|_| CommandError::new(format_args!("invalid chart URL format: {remote}")))?;
     match address.scheme.as_slice() {
@@ -56,18 +53,17 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     }
     let path = arguments.chart.as_path();
     let created = created(path, context)?;
-    chart::load(path, &arguments.limits.limits(), &mut Vec::new())
-        .map_err(|error| load_error(&error))?;
+    chart::load(path, &flags.limits(), &mut Vec::new()).map_err(|error| load_error(&error))?;
     let fail = |error: files::FileError| CommandError::new(error_chain(&error));
-    let archive = files::read(path, arguments.limits.limits().archive_size).map_err(fail)?;
+    let archive = files::read(path, flags.limits().archive_size).map_err(fail)?;
     let provenance = match files::read(&provenance_path(path), MAX_PROVENANCE) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(fail(error)),
     };
-    let settings = arguments.files.settings(context.environment);
+    let settings = flags.files.settings(context.environment);
     let transport = transport();
-    let registry = arguments.server.registry(&*transport, &settings);
+    let registry = flags.server.registry(&*transport, &settings);
     let told = registry
         .push(&archive, provenance.as_deref(), remote, &created)
         .map_err(|error| failed(&error, remote))?;

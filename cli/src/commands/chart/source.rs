@@ -11,6 +11,7 @@ use helm_repo::fetch::{Credentials, Tls, Transport};
 use helm_repo::registry::Client;
 use helm_rs::chart::Limits;
 
+use super::options::LimitFlags;
 use crate::commands::Context;
 use crate::environment::Environment;
 
@@ -78,6 +79,24 @@ pub(crate) struct ServerFlags {
     plain_http: bool,
     #[command(flatten)]
     certificates: CertificateFlags,
+}
+
+/// What commands have in common that fetch or send charts, whichever chart it is.
+#[derive(Debug, Args)]
+pub(super) struct RemoteFlags {
+    #[command(flatten)]
+    pub(super) server: ServerFlags,
+    #[command(flatten)]
+    pub(super) files: FileFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+impl RemoteFlags {
+    /// What charts may cost.
+    pub(super) fn limits(&self) -> Limits {
+        self.limits.limits()
+    }
 }
 
 /// Files of certificates.

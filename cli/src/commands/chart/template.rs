@@ -80,10 +80,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     release_name: bool,
     /// Program that gets the manifests and prints what replaces them
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", help_heading = "Rendering")]
     post_renderer: Option<String>,
     /// Argument of that program (repeatable)
-    #[arg(long, value_name = "ARGUMENT")]
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Rendering")]
     post_renderer_args: Vec<String>,
     /// Kubernetes version that templates see
     #[arg(long, value_name = "VERSION")]
@@ -94,6 +94,12 @@ pub(crate) struct Arguments {
     /// Do not check values against values.schema.json
     #[arg(long)]
     skip_schema_validation: bool,
+    /// Check the objects on the cluster, whose version and APIs templates see
+    #[arg(long)]
+    validate: bool,
+    /// Bring in missing dependencies first: `ichor chart dependency update`
+    #[arg(long)]
+    dependency_update: bool,
 
     #[command(flatten)]
     values: ValueFlags,
@@ -101,16 +107,10 @@ pub(crate) struct Arguments {
     render: RenderFlags,
     #[command(flatten)]
     source: ChartFlags,
-    /// Check the objects on the cluster, whose version and APIs templates see
-    #[arg(long)]
-    validate: bool,
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    /// Bring in missing dependencies first: `ichor chart dependency update`
-    #[arg(long)]
-    dependency_update: bool,
     #[command(flatten)]
     ignored: Ignored,
 }

@@ -45,8 +45,6 @@ pub(crate) struct Arguments {
     /// it, ichor's own release is changed: the values of --cilium-values over those that it has
     #[arg(long, conflicts_with_all = ["upgrade", "kube_proxy"])]
     takeover: bool,
-    #[command(flatten)]
-    changes: ChangeFlags,
     /// Write one line about the end to this file
     #[arg(long, value_name = "FILE")]
     termination_message: Option<String>,
@@ -55,6 +53,8 @@ pub(crate) struct Arguments {
     log_format: LogFormat,
     #[command(flatten)]
     plan: PlanFlags,
+    #[command(flatten)]
+    changes: ChangeFlags,
     #[command(flatten)]
     consent: ConsentFlags,
 }

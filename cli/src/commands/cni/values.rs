@@ -76,9 +76,9 @@ pub(crate) struct SetArguments {
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
-    values: ValueFlags,
-    #[command(flatten)]
     change: ChangeArguments,
+    #[command(flatten)]
+    values: ValueFlags,
 }
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {

@@ -7,6 +7,8 @@ use helm_rs::release::{FieldError, Record, redact};
 
 use super::source::{Chosen, SourceFlags};
 use crate::commands::Context;
+#[cfg(feature = "network")]
+use crate::connection::ClusterFlags;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
@@ -29,6 +31,12 @@ impl OneRecord {
     /// Whether a revision is asked for, and not the last one.
     pub(super) fn names_revision(&self) -> bool {
         self.revision > 0 || self.release.contains(':')
+    }
+
+    /// The cluster that holds the record; none where files do.
+    #[cfg(feature = "network")]
+    pub(super) const fn cluster(&self) -> Option<&ClusterFlags> {
+        if self.source.is_live() { Some(self.source.cluster()) } else { None }
     }
 
     /// The record.

@@ -5,6 +5,7 @@ use goyaml::{Map, Value};
 use helm_rs::action::install::InstallOptions;
 use helm_rs::action::plan::{ObjectChange, Plan, PlanOptions, PlannedObject, plan};
 use helm_rs::action::rights::{Right, manifest};
+use helm_rs::apply::FieldConflict;
 
 use super::table::table;
 use super::upgrade::{UpgradeFlags, installs};
@@ -200,6 +201,20 @@ fn text(plan: &Plan) -> String {
             text.push_str(&format!("  {}: {old} -> {new}\n", leaf.path));
         }
     }
+    let conflicts: Vec<String> = plan
+        .objects
+        .iter()
+        .flat_map(|object| object.conflicts.iter().map(move |conflict| (object, conflict)))
+        .map(|(object, FieldConflict { field, manager })| {
+            format!("  {}: {field} belongs to {manager}\n", title(object))
+        })
+        .collect();
+    if !conflicts.is_empty() {
+        text.push_str(&format!(
+            "\nFields of other managers (--force-conflicts takes them; the chart can also leave them out):\n{}",
+            conflicts.concat()
+        ));
+    }
     let restarts: Vec<String> = plan
         .objects
         .iter()
@@ -305,7 +320,12 @@ fn object(object: &PlannedObject) -> Value {
         ("restarts", object.restarts.map_or(Value::Null, Value::from)),
         ("inMemory", string(&object.in_memory)),
         ("fault", string(&object.fault)),
+        ("conflicts", Value::Seq(object.conflicts.iter().map(conflict).collect())),
     ])
+}
+
+fn conflict(conflict: &FieldConflict) -> Value {
+    map([("field", string(&conflict.field)), ("manager", string(&conflict.manager))])
 }
 
 fn right(right: &Right) -> Value {

@@ -5,6 +5,15 @@ use std::fmt::Write as _;
 use clap::Args;
 use goyaml::Limits;
 use helm_rs::release::{FieldError, Record, Summary, redact};
+#[cfg(feature = "network")]
+use {
+    crate::session::Host,
+    helm_rs::action::resources::{ResourceForm, Resources, resources},
+    helm_rs::error_chain,
+    helm_rs::gojson::Fields,
+    helm_rs::printer::TablePrinter,
+    helm_rs::render::{Engine, EngineOptions},
+};
 
 use super::{get, time};
 use crate::commands::Context;
@@ -17,6 +26,10 @@ pub(crate) struct Arguments {
     /// Print the description too
     #[arg(long)]
     show_desc: bool,
+    /// Print what of the release is on the cluster too, with the pods of its workloads
+    #[cfg(feature = "network")]
+    #[arg(long)]
+    show_resources: bool,
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     output: Output,
@@ -32,16 +45,23 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     } else {
         without_quotes(&chosen.record).map_err(fail)?
     };
+    let resources = resources_of(record, arguments, context)?;
     let shown = Shown {
         description: arguments.show_desc,
         secrets: arguments.record.show_secrets,
         ..Shown::default()
     };
+    let json = |record: &Record| {
+        json(record, arguments.record.show_secrets, resources.as_deref()).map_err(fail)
+    };
     let text = match arguments.output {
-        Output::Table => table(record, shown).map_err(fail)?,
-        Output::Json => format!("{}\n", json(record, arguments.record.show_secrets).map_err(fail)?),
+        Output::Table => {
+            let shown = Shown { resources: resources.as_deref().unwrap_or_default(), ..shown };
+            table(record, shown).map_err(fail)?
+        }
+        Output::Json => format!("{}\n", json(record)?),
         Output::Yaml => {
-            let json = json(record, arguments.record.show_secrets).map_err(fail)?;
+            let json = json(record)?;
             let value = goyaml::json::from_json_exact(json.as_bytes(), &Limits::default())
                 .map_err(CommandError::new)?;
             goyaml::to_yaml(&value).map_err(CommandError::new)?
@@ -62,18 +82,113 @@ fn without_quotes(record: &Record) -> Result<Record, FieldError> {
     Ok(record)
 }
 
-fn json(record: &Record, show_secrets: bool) -> Result<String, FieldError> {
+fn json(
+    record: &Record,
+    show_secrets: bool,
+    resources: Option<&str>,
+) -> Result<String, FieldError> {
     let mut values = record.user_values()?;
     if show_secrets {
-        return record.to_helm_json(values, str::to_owned);
+        return record.to_helm_json(values, str::to_owned, resources);
     }
     values.iter_mut().for_each(redact::values);
-    record.to_helm_json(values, redact::manifest)
+    record.to_helm_json(values, redact::manifest, resources)
+}
+
+#[cfg(not(feature = "network"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with a network")]
+fn resources_of(
+    _: &Record,
+    _: &Arguments,
+    _: &mut Context<'_>,
+) -> Result<Option<String>, CommandError> {
+    Ok(None)
+}
+
+/// What of the release is on the cluster, as it is to be printed; none where nothing is, or nobody
+/// asked. What cannot be read is told on standard error.
+#[cfg(feature = "network")]
+fn resources_of(
+    record: &Record,
+    arguments: &Arguments,
+    context: &mut Context<'_>,
+) -> Result<Option<String>, CommandError> {
+    if !arguments.show_resources {
+        return Ok(None);
+    }
+    let Some(cluster) = arguments.record.cluster() else {
+        let error = CommandError::new("--show-resources asks a cluster, and --from reads files");
+        return Err(error.hint("leave one of them out"));
+    };
+    let manifest = record.manifest().map_err(|error| CommandError::new(error_chain(&error)))?;
+    let namespace = cluster.namespace(context.environment);
+    let form = match arguments.output {
+        Output::Table => ResourceForm::Tables,
+        Output::Json | Output::Yaml => ResourceForm::Objects,
+    };
+    let engine = Engine::new(EngineOptions::default());
+    let host = Host::open(cluster, context)?;
+    let (looked, _) = host.look(context, &engine, async |session| {
+        let found = resources(session, &manifest, &namespace, form).await;
+        found.map(|found| (found, session.clock.now()))
+    })?;
+    let (found, now) = looked.map_err(|error| CommandError::new(error_chain(&error)))?;
+    for unread in &found.unread {
+        context.ui.warning(format!("not shown: {}", error_chain(unread)));
+    }
+    if found.groups.is_empty() {
+        return Ok(None);
+    }
+    match form {
+        ResourceForm::Tables => Ok(Some(tables(&found, now))),
+        ResourceForm::Objects => objects(&found, arguments.record.show_secrets).map(Some),
+    }
+}
+
+#[cfg(feature = "network")]
+fn tables(found: &Resources, now: jiff::Timestamp) -> String {
+    let mut printer = TablePrinter::new(now);
+    let mut out = "RESOURCES:\n".to_owned();
+    for (group, values) in &found.groups {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "==> {group}");
+        for value in values {
+            printer.print(value, &mut out);
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+    out
+}
+
+/// Groups and the fields of objects in the order of their names, as Go writes maps.
+#[cfg(feature = "network")]
+fn objects(found: &Resources, show_secrets: bool) -> Result<String, CommandError> {
+    let limits = Limits::default();
+    let mut groups: Vec<_> = found.groups.iter().collect();
+    groups.sort_by_key(|(group, _)| group.as_str());
+    let mut fields = Fields::default();
+    for (group, values) in groups {
+        let texts: Result<Vec<String>, CommandError> = values
+            .iter()
+            .map(|value| {
+                let mut value =
+                    goyaml::json::from_json_exact(value.to_string().as_bytes(), &limits)
+                        .map_err(CommandError::new)?;
+                if !show_secrets {
+                    redact::object(&mut value);
+                }
+                goyaml::json::to_json(&value).map_err(CommandError::new)
+            })
+            .collect();
+        fields.raw_key(group.as_bytes(), &format!("[{}]", texts?.join(",")));
+    }
+    Ok(fields.end())
 }
 
 /// What of a record's state is printed (`statusPrinter`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct Shown<'a> {
     /// The description.
     pub(super) description: bool,
     /// Credentials, as they are.
@@ -84,17 +199,19 @@ pub(super) struct Shown {
     pub(super) hide_notes: bool,
     /// Hooks and manifest, whatever the description says.
     pub(super) debug: bool,
+    /// What of the release is on the cluster, made up.
+    pub(super) resources: &'a str,
 }
 
 /// A record's state for people.
-pub(super) fn table(record: &Record, shown: Shown) -> Result<String, FieldError> {
+pub(super) fn table(record: &Record, shown: Shown<'_>) -> Result<String, FieldError> {
     table_with(record, shown, "")
 }
 
 /// [`table`], with more of it before hooks and manifest.
 pub(super) fn table_with(
     record: &Record,
-    shown: Shown,
+    shown: Shown<'_>,
     values: &str,
 ) -> Result<String, FieldError> {
     let info = record.info()?;
@@ -118,6 +235,7 @@ pub(super) fn table_with(
     if shown.description {
         let _ = writeln!(out, "DESCRIPTION: {}", info.description);
     }
+    out.push_str(shown.resources);
     let hooks = record.hooks()?;
     // A hook that names the event twice is listed twice, as in Helm.
     let tests: Vec<_> = hooks

@@ -97,6 +97,10 @@ impl Machine<'_, '_, '_> {
                 self.count_made(&value)?;
                 Ok(value)
             }
+            Err(error) if error.is_of_go => {
+                self.at = node;
+                self.fail("%s", &[error.message.into()])
+            }
             Err(error) => {
                 self.at = node;
                 let args = [Value::string(name), error.message.into()];

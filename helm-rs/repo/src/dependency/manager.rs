@@ -17,6 +17,7 @@ use crate::files::{self, FileError};
 use crate::index::Index;
 use crate::package;
 use crate::repositories::{Entry, Repositories, index_file};
+use crate::unfinished::Unfinished;
 use crate::url;
 
 /// What the names of repositories begin with that only an address is known of.
@@ -281,9 +282,7 @@ impl Manager<'_> {
             Ok(_) => return Err(DependencyError::NotFolder { path: charts }),
             Err(_) => files::make_folder(&charts)?,
         }
-        let half = tempfile::Builder::new()
-            .prefix("tmpcharts-")
-            .tempdir_in(self.chart)
+        let (half, _unfinished) = Unfinished::folder("tmpcharts-", self.chart)
             .map_err(|error| FileError::new("mkdir", self.chart, error))?;
         (self.out)(&format!("Saving {} charts\n", chosen.len()));
         let result = self.fetch_all(chosen, &indexes, half.path(), &charts);
@@ -462,11 +461,14 @@ impl Manager<'_> {
         let before = names(charts)?;
         let new: Vec<String> =
             names(half)?.into_iter().filter(|name| half.join(name).is_file()).collect();
-        for file in new.iter().filter(|name| gopath::ext(name) != ".prov") {
+        // Signatures are looked at and not kept, as in Helm.
+        let archives: Vec<&String> =
+            new.iter().filter(|name| gopath::ext(name) != ".prov").collect();
+        for file in &archives {
             load(&half.join(file), &self.limits, self.warnings)
-                .map_err(|source| DependencyError::NotChart { file: file.clone(), source })?;
+                .map_err(|source| DependencyError::NotChart { file: (*file).clone(), source })?;
         }
-        for name in &new {
+        for name in archives {
             let (from, to) = (half.join(name), charts.join(name));
             fs::rename(&from, &to).map_err(|error| FileError::new("rename", &from, error))?;
         }

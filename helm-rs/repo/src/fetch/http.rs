@@ -4,19 +4,29 @@ use std::error::Error as _;
 use std::fs;
 use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hyper::ext::ReasonPhrase;
 use reqwest::blocking::{Client, ClientBuilder};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity, Method};
 
-use super::{FetchError, Request, Response, Tls, Transport};
+use rustls::InvalidMessage;
+
+use super::{FetchError, PLAIN_HTTP, Request, Response, Tls, Transport};
 use crate::url::{self, Url};
 
 /// The network: one client for each way of telling servers apart, made on first use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Http {
     clients: Mutex<Vec<(Tls, Client)>>,
+    started: Instant,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { clients: Mutex::default(), started: Instant::now() }
+    }
 }
 
 impl Http {
@@ -72,10 +82,16 @@ impl Transport for Http {
     fn send(&self, tls: &Tls, request: &Request) -> Result<Response, FetchError> {
         let client = self.client(tls)?;
         let shown = url::shown(&request.url);
+        let began = Instant::now();
         let failed = |reason: String| {
             let (first, rest) = request.method.split_at(1);
             let operation = format!("{first}{}", rest.to_lowercase());
-            FetchError::Transport { operation, url: shown.clone(), reason }
+            let (url, limit) = (shown.clone(), request.timeout);
+            // Whichever of the client's clocks it was that rang first.
+            if began.elapsed() >= limit {
+                return FetchError::TooLong { operation, url, limit };
+            }
+            FetchError::Transport { operation, url, reason }
         };
         let method = Method::from_bytes(request.method.as_bytes())
             .map_err(|error| failed(error.to_string()))?;
@@ -88,10 +104,11 @@ impl Transport for Http {
         } else if request.method == "POST" {
             builder = builder.header("content-length", "0");
         }
-        // Without a limit of its own, a request has reqwest's.
-        builder = builder.timeout(request.timeout.unwrap_or(Duration::from_hours(1)));
+        builder = builder.timeout(request.timeout);
         let response = builder.send().map_err(|error| failed(go_reason(&error, &request.url)))?;
         let status = response.status().as_u16();
+        let reason = response.extensions().get::<ReasonPhrase>();
+        let reason = reason.map(|said| said_plainly(said.as_bytes())).unwrap_or_default();
         let headers = response
             .headers()
             .iter()
@@ -107,8 +124,17 @@ impl Transport for Http {
         if body.len() as u64 > request.limit {
             return Err(FetchError::TooLarge { url: shown, limit: request.limit });
         }
-        Ok(Response { status, headers, body })
+        Ok(Response { status, reason, headers, body })
     }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// A server's words without what a terminal would act on, and not more of them than a line.
+fn said_plainly(words: &[u8]) -> String {
+    String::from_utf8_lossy(words).chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 /// The words of the cause that has no other cause.
@@ -131,7 +157,25 @@ fn go_reason(error: &reqwest::Error, address: &str) -> String {
             let host = host.unwrap_or_default();
             return format!("dial tcp {host}: connect: connection refused");
         }
+        if tls_error(next).is_some_and(speaks_plain_http) {
+            return PLAIN_HTTP.to_owned();
+        }
         cause = next.source();
     }
     deepest(error)
+}
+
+/// What TLS says: an error of the system may carry it, or carry another one that does.
+fn tls_error<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut error = error;
+    loop {
+        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+            return Some(found);
+        }
+        error = error.downcast_ref::<io::Error>()?.get_ref()?;
+    }
+}
+
+fn speaks_plain_http(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }

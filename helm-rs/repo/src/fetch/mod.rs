@@ -19,6 +19,12 @@ use crate::url::{self, Url, UrlError};
 #[cfg(feature = "network")]
 pub use http::Http;
 
+/// How long Helm waits for a repository's answer; a registry gets as long for one that is small.
+pub const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// What Go says where a server speaks plain HTTP and was asked in HTTPS.
+pub const PLAIN_HTTP: &str = "http: server gave HTTP response to HTTPS client";
+
 /// Redirects that are followed, as by Go's client.
 const MAX_REDIRECTS: usize = 10;
 
@@ -48,14 +54,14 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Bytes that the answer's body may have.
     pub limit: u64,
-    /// How long it may take; none is as long as it takes.
-    pub timeout: Option<Duration>,
+    /// How long it may take, its answer read to the end.
+    pub timeout: Duration,
 }
 
 impl Request {
-    /// A request without a body.
+    /// A request without a body, which may take [`TIMEOUT`].
     pub const fn new(method: &'static str, url: String, limit: u64) -> Self {
-        Self { method, url, headers: Vec::new(), body: Vec::new(), limit, timeout: None }
+        Self { method, url, headers: Vec::new(), body: Vec::new(), limit, timeout: TIMEOUT }
     }
 }
 
@@ -64,6 +70,8 @@ impl Request {
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
+    /// What the server says of the status; empty where it says nothing.
+    pub reason: String,
     /// Headers by name in small letters.
     pub headers: Vec<(String, String)>,
     /// The body, whole.
@@ -84,6 +92,12 @@ pub trait Transport {
     /// # Errors
     /// [`FetchError`] when there is no answer, or more of it than the request allows.
     fn send(&self, tls: &Tls, request: &Request) -> Result<Response, FetchError>;
+
+    /// How long it has been there: what bounds the time of several requests together. Who cannot
+    /// tell bounds each request alone.
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What is there without a network.
@@ -119,12 +133,24 @@ pub enum FetchError {
         reason: String,
     },
     /// The server answered with another status than 200.
-    #[error("failed to fetch {url} : {status} {}", reason(*status))]
+    #[error("failed to fetch {url} : {status} {reason}")]
     Status {
         /// The address, without a password.
         url: String,
         /// The HTTP status.
         status: u16,
+        /// What the server says of it.
+        reason: String,
+    },
+    /// The answer was not whole in time.
+    #[error("{operation} {}: no whole answer within the limit of {}", helm_rs::gotext::quote(url), seconds(*limit))]
+    TooLong {
+        /// The method as Go's client writes it: `Get`.
+        operation: String,
+        /// The address, without a password.
+        url: String,
+        /// The limit.
+        limit: Duration,
     },
     /// There is more than an answer may have.
     #[error("{url}: more than the limit of {limit} bytes")]
@@ -160,6 +186,11 @@ pub enum FetchError {
         /// The address.
         url: String,
     },
+}
+
+/// A time limit in words.
+pub(crate) fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
 }
 
 /// The words of an HTTP status (`http.StatusText`).
@@ -249,7 +280,7 @@ pub fn get(transport: &dyn Transport, wanted: &Get<'_>) -> Result<Vec<u8>, Fetch
         }
         let (address, own) = without_user(&at);
         let mut request = Request::new("GET", address.clone(), wanted.limit);
-        request.timeout = Some(wanted.timeout);
+        request.timeout = wanted.timeout;
         request.headers.push(("user-agent", wanted.user_agent.to_owned()));
         if !wanted.accept.is_empty() {
             request.headers.push(("accept", wanted.accept.to_owned()));
@@ -269,7 +300,13 @@ pub fn get(transport: &dyn Transport, wanted: &Get<'_>) -> Result<Vec<u8>, Fetch
                 check_step(&at, &next)?;
                 at = next;
             }
-            (status, _) => return Err(FetchError::Status { url: url::shown(wanted.url), status }),
+            (status, _) => {
+                let reason = match response.reason.as_str() {
+                    "" => reason(status).to_owned(),
+                    said => said.to_owned(),
+                };
+                return Err(FetchError::Status { url: url::shown(wanted.url), status, reason });
+            }
         }
     }
     Err(FetchError::Redirects { url: url::shown(wanted.url) })

@@ -83,7 +83,7 @@ impl Client<'_> {
         }
         request.headers.push(("user-agent", self.settings.user_agent.clone()));
         // A token server that sends elsewhere is not followed: the password would go along.
-        let response = self.transport.send(&self.tls, &request)?;
+        let response = self.send(request)?;
         if response.status != 200 {
             return Err(refused("GET", &address, &response));
         }
@@ -110,8 +110,8 @@ impl Client<'_> {
             if let Some(header) = header.filter(|_| url::same_origin(&first, &at)) {
                 request.headers.push(("authorization", header.to_owned()));
             }
-            let mut response = self.transport.send(&self.tls, &request)?;
             let reads = matches!(request.method, "GET" | "HEAD");
+            let mut response = self.send(request)?;
             match (response.status, response.header("location")) {
                 (301 | 302 | 303 | 307 | 308, Some(location)) if reads => {
                     let next =

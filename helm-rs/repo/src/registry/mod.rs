@@ -9,12 +9,15 @@
 mod access;
 mod manifest;
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use helm_rs::chart::{LoadError, Metadata, encode, load_archive};
 use helm_rs::gotext::quote;
 use helm_rs::semver::{self, Constraint, Version};
 
 use crate::credentials::{CredentialsError, Login};
-use crate::fetch::{FetchError, Request, Response, Tls, Transport};
+use crate::fetch::{FetchError, Request, Response, TIMEOUT, Tls, Transport, seconds};
 use crate::reference::{Reference, ReferenceError};
 use crate::{Settings, credentials, digest};
 
@@ -31,6 +34,12 @@ const MAX_SMALL: u64 = 4 * 1024 * 1024;
 
 /// Pages of tags that are read.
 const MAX_PAGES: usize = 1000;
+
+/// How long a registry may take for all requests of one task, large parts aside.
+const TASK: Duration = Duration::from_mins(5);
+
+/// Bytes a second that a large part comes or goes with at least.
+const SLOWEST: u64 = 32 * 1024;
 
 /// What Helm tells whoever meets an underscore in a tag.
 const UNDERSCORE: &str = "
@@ -59,6 +68,20 @@ pub enum RegistryError {
         /// What went wrong.
         #[source]
         source: Box<Self>,
+    },
+    /// The registry took too long for a task, though each of its answers came in time.
+    #[error("{what}: not done within the limit of {}", seconds(*limit))]
+    TooLong {
+        /// The address.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The list of tags goes on and on.
+    #[error("{what}: more than the limit of {MAX_PAGES} pages of tags")]
+    TooManyPages {
+        /// The address.
+        what: String,
     },
     /// The registry refused.
     #[error("{method} {}: response status code {status}: {text}", quote(url))]
@@ -136,6 +159,8 @@ pub struct Client<'a> {
     plain_http: bool,
     login: Option<Login>,
     access: access::Known,
+    /// When the transport began this task, and how long it may take.
+    task: Cell<(Duration, Duration)>,
 }
 
 /// A chart out of a registry, and what Helm says of it.
@@ -158,7 +183,40 @@ impl<'a> Client<'a> {
         plain_http: bool,
         login: Option<Login>,
     ) -> Self {
-        Self { transport, settings, tls, plain_http, login, access: access::Known::default() }
+        let access = access::Known::default();
+        let task = Cell::new((transport.elapsed(), TASK));
+        Self { transport, settings, tls, plain_http, login, access, task }
+    }
+
+    /// From here on a task has its time anew.
+    fn begin(&self) {
+        self.task.set((self.transport.elapsed(), TASK));
+    }
+
+    /// How long a part of so many bytes may take; the task gets as much more.
+    fn time_for(&self, bytes: u64) -> Duration {
+        let more = Duration::from_secs(bytes / SLOWEST);
+        let (began, limit) = self.task.get();
+        self.task.set((began, limit.saturating_add(more)));
+        TIMEOUT.saturating_add(more)
+    }
+
+    /// Sends a request once, as long as the task has time for it.
+    fn send(&self, mut request: Request) -> Result<Response, RegistryError> {
+        let (began, limit) = self.task.get();
+        let left = limit.saturating_sub(self.transport.elapsed().saturating_sub(began));
+        let what = crate::url::shown(&request.url);
+        if left.is_zero() {
+            return Err(RegistryError::TooLong { what, limit });
+        }
+        let is_cut = left < request.timeout;
+        request.timeout = left.min(request.timeout);
+        match self.transport.send(&self.tls, &request) {
+            Err(FetchError::TooLong { .. }) if is_cut => {
+                Err(RegistryError::TooLong { what, limit })
+            }
+            result => Ok(result?),
+        }
     }
 
     /// Keeps only what files say of registries: the login that was given is for another server.
@@ -193,9 +251,15 @@ impl<'a> Client<'a> {
     /// [`RegistryError`].
     pub fn tags(&self, reference: &Reference) -> Result<Vec<String>, RegistryError> {
         let mut versions: Vec<Version> = Vec::new();
-        let mut next = Some(self.address(reference, "tags/list"));
-        for _ in 0..MAX_PAGES {
-            let Some(url) = next.take() else { break };
+        self.begin();
+        let first = self.address(reference, "tags/list");
+        let mut next = Some(first.clone());
+        let mut pages = 0;
+        while let Some(url) = next.take() {
+            pages += 1;
+            if pages > MAX_PAGES {
+                return Err(RegistryError::TooManyPages { what: first });
+            }
             let response = self.ask(reference, &Request::new("GET", url.clone(), MAX_SMALL))?;
             if response.status != 200 {
                 return Err(refused("GET", &url, &response));
@@ -311,6 +375,7 @@ impl<'a> Client<'a> {
         with_provenance: bool,
         limit: u64,
     ) -> Result<Pulled, RegistryError> {
+        self.begin();
         let reference = Reference { tag: reference.tag.replace('+', "_"), ..reference.clone() };
         let (bytes, digest) = self.manifest(&reference).map_err(|source| RegistryError::Step {
             step: "FetchReference",
@@ -359,8 +424,9 @@ impl<'a> Client<'a> {
             return Err(wrong(format!("{} bytes are more than the limit of {limit}", blob.size)));
         }
         let url = self.address(from, &format!("blobs/{}", blob.digest));
-        let response =
-            self.ask(from, &Request::new("GET", url.clone(), blob.size.max(64 * 1024)))?;
+        let mut request = Request::new("GET", url.clone(), blob.size.max(64 * 1024));
+        request.timeout = self.time_for(blob.size);
+        let response = self.ask(from, &request)?;
         match response.status {
             200 => {}
             404 => return Err(RegistryError::NotFound { what: blob.digest.clone() }),
@@ -393,6 +459,7 @@ impl<'a> Client<'a> {
         remote: &str,
         created: &str,
     ) -> Result<String, RegistryError> {
+        self.begin();
         let limits = helm_rs::chart::Limits::default();
         let metadata = load_archive(archive, &limits, &mut Vec::new())?.metadata;
         let reference = target(remote, &metadata)?;
@@ -448,6 +515,7 @@ impl<'a> Client<'a> {
         let mut request = Request::new("PUT", place.clone(), MAX_SMALL);
         request.headers.push(("content-type", "application/octet-stream".to_owned()));
         request.body.clone_from(&blob.bytes);
+        request.timeout = self.time_for(blob.bytes.len() as u64);
         let response = self.ask(to, &request)?;
         if response.status == 201 { Ok(()) } else { Err(refused("PUT", &place, &response)) }
     }
@@ -458,6 +526,7 @@ impl<'a> Client<'a> {
     /// # Errors
     /// [`RegistryError`].
     pub fn login(&self, host: &str, login: &Login) -> Result<(), RegistryError> {
+        self.begin();
         let host = bare_host(host);
         Reference::parse(&format!("{host}/a"))
             .map_err(|_| ReferenceError::Registry(host.to_owned()))?;

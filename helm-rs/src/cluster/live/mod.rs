@@ -137,6 +137,20 @@ impl Live {
 /// What `Accept` says to get an object's metadata only.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// What `Accept` says to get a table where the server makes one.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+
+fn list_query(query: &ListQuery) -> Query {
+    let mut parameters = Query::default();
+    parameters.add_some("labelSelector", &query.labels);
+    parameters.add_some("fieldSelector", &query.fields);
+    parameters.add_some("continue", &query.next);
+    if query.limit > 0 {
+        parameters.add("limit", &query.limit.to_string());
+    }
+    parameters
+}
+
 fn write_query(options: &WriteOptions) -> Query {
     let mut query = Query::default();
     if options.dry_run {
@@ -156,20 +170,30 @@ impl Cluster for Live {
 
     fn list<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Page> {
         Box::pin(async move {
-            let mut parameters = Query::default();
-            parameters.add_some("labelSelector", &query.labels);
-            parameters.add_some("fieldSelector", &query.fields);
-            parameters.add_some("continue", &query.next);
-            if query.limit > 0 {
-                parameters.add("limit", &query.limit.to_string());
-            }
-            let path = parameters.on(&path::collection(resource, &query.namespace));
+            let path = list_query(query).on(&path::collection(resource, &query.namespace));
             let mut call = Call::get(path).on_resource(resource);
             if query.metadata_only {
                 call.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
             }
             self.sender.send(&call).await?.page(&resource.kind)
         })
+    }
+
+    fn get_table<'a>(&'a self, target: &'a Target) -> Reply<'a, Value> {
+        let mut query = Query::default();
+        query.add("includeObject", "None");
+        let mut call = Call::get(query.on(&path::object(target))).about(target);
+        call.accept = TABLE;
+        Box::pin(self.object(target, call))
+    }
+
+    fn list_table<'a>(&'a self, resource: &'a Resource, query: &'a ListQuery) -> Reply<'a, Value> {
+        let mut parameters = list_query(query);
+        parameters.add("includeObject", "None");
+        let path = parameters.on(&path::collection(resource, &query.namespace));
+        let mut call = Call::get(path).on_resource(resource);
+        call.accept = TABLE;
+        Box::pin(self.value(call))
     }
 
     fn create<'a>(

@@ -21,16 +21,42 @@ use strikes::{Bed, CASES, Course, KINDS, told};
 /// by one kind each, in turns.
 const WHOLE: usize = 2;
 
+/// Every request is struck: by every kind of fault.
+async fn by_every_kind(course: Course) {
+    let Some(bed) = Bed::open().await else { return };
+    bed.strike(course, 0..WHOLE, |_, requests| (0..requests).collect());
+}
+
+/// Every request is struck: by one kind of fault each.
+async fn in_turns(course: Course) {
+    let Some(bed) = Bed::open().await else { return };
+    bed.strike(course, WHOLE..CASES.len(), |kind, requests| {
+        (kind..requests).step_by(KINDS.len()).collect()
+    });
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: hack/proof faults"]
-async fn every_request() {
-    let Some(bed) = Bed::open().await else { return };
-    for course in [Course::Passes, Course::Lasts] {
-        bed.strike(course, 0..WHOLE, |_, requests| (0..requests).collect());
-        bed.strike(course, WHOLE..CASES.len(), |kind, requests| {
-            (kind..requests).step_by(KINDS.len()).collect()
-        });
-    }
+async fn passing_by_every_kind() {
+    by_every_kind(Course::Passes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof faults"]
+async fn passing_in_turns() {
+    in_turns(Course::Passes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof faults"]
+async fn lasting_by_every_kind() {
+    by_every_kind(Course::Lasts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: hack/proof faults"]
+async fn lasting_in_turns() {
+    in_turns(Course::Lasts).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

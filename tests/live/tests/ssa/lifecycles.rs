@@ -4,7 +4,7 @@
 use plane::support::or_skip;
 use test_support::sealed::Sealed;
 
-use crate::bed::{Pair, told};
+use crate::bed::{Pair, Peer, told};
 
 /// Takes a field of an object, as somebody with kubectl would.
 fn take(pair: &Pair, object: &str, patch: &str) {
@@ -30,6 +30,14 @@ async fn ssa_lifecycle() {
         "deployment/web",
         r#"{"spec":{"replicas":7,"template":{"spec":{"containers":[{"name":"web","image":"registry.example/mine:1"}]}}}}"#,
     );
+    let plan = told(&Peer::Ichor.run(&pair.ichor, &format!("plan upgrade web @web {two}")));
+    for line in [
+        "\nFields of other managers (--force-conflicts takes them;",
+        "\n  ConfigMap default/web: .data.step belongs to somebody\n",
+        "\n  Deployment default/web: .spec.replicas belongs to somebody\n",
+    ] {
+        assert!(plan.contains(line), "{line:?} is not in\n{plan}");
+    }
     let refused = pair.run(&format!("upgrade web @web {two}"));
     let text = told(&refused);
     for line in [

@@ -73,6 +73,9 @@ pub(super) struct WriteFlags {
     /// Form of the result
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t)]
     pub(super) output: Output,
+    /// Bring in missing dependencies first: `ichor chart dependency update`
+    #[arg(long)]
+    dependency_update: bool,
 
     #[command(flatten)]
     pub(super) values: ValueFlags,
@@ -86,9 +89,6 @@ pub(super) struct WriteFlags {
     limits: LimitFlags,
     #[command(flatten)]
     post_renderer: PostRendererFlags,
-    /// Bring in missing dependencies first: `ichor chart dependency update`
-    #[arg(long)]
-    dependency_update: bool,
 }
 
 impl WriteFlags {

@@ -17,6 +17,7 @@ use crate::error::CommandError;
 
 /// The program and its arguments.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Rendering")]
 pub(crate) struct PostRendererFlags {
     /// A program that gets the manifest and gives another one; no shell is involved
     #[arg(long, value_name = "PROGRAM")]
