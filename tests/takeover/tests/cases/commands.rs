@@ -188,10 +188,10 @@ async fn commands_from_plan_to_restore() {
     status("done", 0);
     // It was written anew: another object than the takeover left.
     let (code, text) = run(&["cni", "restore", "--yes"]);
-    assert!(code == 2 && text.contains("refused: 2 object(s) changed since"), "{text}");
+    assert!(code == 2 && text.contains("consent is missing: 2 object(s) changed since"), "{text}");
     assert!(text.contains("services kube-system/cilium-envoy"), "{text}");
     assert!(text.contains("configmaps kube-system/cilium-config"), "{text}");
-    let at = text.find("--digest=sha256:").unwrap();
+    let at = text.find("--accept-plan=sha256:").unwrap();
     let flag = text[at..].split_whitespace().next().unwrap();
     let (code, text) = run(&["cni", "restore", flag]);
     assert!(code == 2 && text.contains("give --yes as well"), "{text}");
