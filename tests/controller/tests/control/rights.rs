@@ -68,7 +68,8 @@ async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
             |item: &Item| sets.iter().all(|set| set.iter().any(|other| other.matches(item)));
         let mut some: Vec<Item> = items.iter().filter(|item| !in_all(item)).cloned().collect();
         // A namespace would take along what is in it, so that it is left to its owner.
-        some.retain(|item| item.kind().kind != "Namespace");
+        // A Job has done its work, and goes by itself.
+        some.retain(|item| !matches!(item.kind().kind.as_str(), "Namespace" | "Job"));
         needs.list.extend(Needs::taking_away(&some).list);
     }
     let mut roles = job::rights(&needs);
