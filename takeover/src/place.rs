@@ -99,7 +99,8 @@ pub struct Words {
 }
 
 /// Ichor's own release of Cilium.
-pub static CILIUM: Place = own(Deed::Takeover, "ichor-cni-plan", "ichor adopt --cilium-only --plan");
+pub static CILIUM: Place =
+    own(Deed::Takeover, "ichor-cni-plan", "ichor adopt --cilium-only --plan");
 
 /// The same release, when it is ichor's and is changed: the plan of the takeover stays where it is,
 /// since it says how everything is given back.

@@ -39,8 +39,10 @@ fn a_jobs_memory_is_read() {
 
 #[test]
 fn ends_are_told_by_exit_code_and_consents_by_the_refusals_own_words() {
-    let consent = takeover::run::Denied::Consent { missing: "x".to_owned(), plan: None }.to_string();
-    let digest = takeover::run::Denied::Digest { consented: "a".into(), now: "b".into(), plan: None };
+    let consent =
+        takeover::run::Denied::Consent { missing: "x".to_owned(), plan: None }.to_string();
+    let digest =
+        takeover::run::Denied::Digest { consented: "a".into(), now: "b".into(), plan: None };
     for (code, message, expected) in [
         (1, "failed: the rollout is not Ready", Ending::Failed),
         (137, "failed: killed", Ending::Failed),

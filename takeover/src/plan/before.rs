@@ -41,10 +41,12 @@ impl Before {
         leaves_of(original).keys().any(|path| !wanted.contains_key(path)).then_some(original)
     }
 
-    /// Objects that are not rendered any more.
+    /// Objects that are not rendered any more. Jobs are not among them: they have done their work,
+    /// and go by themselves.
     pub(crate) fn gone<'a>(&'a self, rendered: &'a [RenderedObject]) -> Vec<&'a Item> {
+        let lasts = |item: &&Item| item.kind().kind != "Job";
         let is_rendered = |item: &&Item| rendered.iter().any(|object| object.item.matches(item));
-        self.items.iter().filter(|item| !is_rendered(item)).collect()
+        self.items.iter().filter(lasts).filter(|item| !is_rendered(item)).collect()
     }
 }
 

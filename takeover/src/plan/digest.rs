@@ -51,7 +51,12 @@ impl Key {
     }
 
     /// A leaf's value as it enters the digest.
-    pub(crate) fn leaf(&self, kind: &str, path: &crate::gate::Path, value: Option<&Value>) -> Value {
+    pub(crate) fn leaf(
+        &self,
+        kind: &str,
+        path: &crate::gate::Path,
+        value: Option<&Value>,
+    ) -> Value {
         match value {
             None => Value::Null,
             Some(value) if is_secret(kind, path) => {

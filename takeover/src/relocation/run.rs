@@ -11,12 +11,12 @@ use super::{Outcome, Prepared, Request, prepare};
 use crate::adopt::found::records_of;
 use crate::place::{Place, kind_name};
 use crate::plan::{Consent, PlanError};
-use crate::run::{Denied, Fenced};
 use crate::run::backup::{self, BackupError, Retired};
 use crate::run::change;
 use crate::run::lock::{self, Lock, LockError};
 use crate::run::restore::RestoreError;
 use crate::run::stored::{StoredError, StoredPlan};
+use crate::run::{Denied, Fenced};
 use crate::survey::{read, resource_of, text};
 
 /// What was done.

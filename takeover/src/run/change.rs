@@ -43,8 +43,7 @@ pub(super) async fn locked<S: Subject>(
     let mut driver = ObjectDriver::new(cluster, clock, place.records, &place.home);
     FIELD_MANAGER.clone_into(&mut driver.field_manager);
     let storage = Storage::new(&driver);
-    let own = Records::ready(records(place, &storage).await?, place)
-        .map_err(Denied::by)?;
+    let own = Records::ready(records(place, &storage).await?, place).map_err(Denied::by)?;
     let stored = StoredPlan::read(cluster, place).await?;
     let mut done = Done { changed: true, revision: own.revision, ..Done::default() };
     let now = clock.now().to_string();

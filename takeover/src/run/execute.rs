@@ -397,7 +397,13 @@ pub(super) fn consented<'p, S: Subject>(
         return Err(Denied::Refused { refusals: prepared.plan.refusals.clone() }.into());
     }
     let plan = || Some(Box::new(prepared.plan.summary()));
-    Denied::other_plan(run.digest.as_deref(), &prepared.plan.digest, plan)?;
+    // A change that asks for no consent is not held up by the one to an earlier plan, which stays
+    // beside what is asked for. Of a takeover there is one, and a digest that differs tells that
+    // something changed.
+    let needs_none = run.request.is_change() && prepared.plan.consent.is_empty();
+    if !needs_none {
+        Denied::other_plan(run.digest.as_deref(), &prepared.plan.digest, plan)?;
+    }
     Denied::without_consent(
         &prepared.plan.consent,
         |consent| match consent.flag.as_str() {

@@ -90,7 +90,9 @@ impl FormerLeaf {
 
     /// What was there; the error says why that is not known.
     fn former(&self, stored: &StoredPlan, kind: &str) -> Result<Option<Value>, &'static str> {
-        let Some(hash) = hash_of(&self.before) else { return Ok(self.before.get("value").cloned()) };
+        let Some(hash) = hash_of(&self.before) else {
+            return Ok(self.before.get("value").cloned());
+        };
         // In a snapshot without credentials their digests stand for them everywhere.
         if stored.is_hidden {
             let is_entry = kind == "Secret";
@@ -208,11 +210,7 @@ fn above(path: &Path) -> Path {
 
 /// Takes leaves out, and what they leave empty. An item goes when nothing is left in it but what
 /// tells it from others, and what the server fills in.
-fn take_away<'p>(
-    object: &mut Value,
-    stored: &StoredObject,
-    paths: impl Iterator<Item = &'p Path>,
-) {
+fn take_away<'p>(object: &mut Value, stored: &StoredObject, paths: impl Iterator<Item = &'p Path>) {
     let (keys, plain): (Vec<&Path>, Vec<&Path>) =
         paths.filter(|path| !path.is_order()).partition(|path| is_key(path));
     for path in plain.into_iter().rev() {

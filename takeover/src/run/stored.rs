@@ -436,11 +436,7 @@ fn secret(place: &Place, layers: impl Iterator<Item = Layer>, annotations: &Valu
     })
 }
 
-async fn write(
-    cluster: &dyn Cluster,
-    place: &Place,
-    mut secret: Value,
-) -> Result<(), StoredError> {
+async fn write(cluster: &dyn Cluster, place: &Place, mut secret: Value) -> Result<(), StoredError> {
     let target = Target::new(&secrets(), &place.home, &place.plan);
     let options =
         WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() };
@@ -448,9 +444,8 @@ async fn write(
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Over the version that is read here, and no other.
-            if let Some(there) = read(cluster, &secrets(), &place.home, &place.plan)
-                .await
-                .map_err(failed(place))?
+            if let Some(there) =
+                read(cluster, &secrets(), &place.home, &place.plan).await.map_err(failed(place))?
             {
                 let version = text(&there, "/metadata/resourceVersion");
                 secret["metadata"]["resourceVersion"] = version.into();

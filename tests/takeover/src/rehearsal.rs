@@ -514,7 +514,10 @@ impl helm_rs::cluster::Clock for Busy {
             let time = format!("{:.6}", self.inner.now());
             let body = json!({"spec": {"holderIdentity": "living-run", "renewTime": time}});
             let patch = Patch { kind: PatchKind::Merge, body };
-            self.memory.patch(&self.lease, &patch, &WriteOptions::default()).await.expect("a Lease");
+            self.memory
+                .patch(&self.lease, &patch, &WriteOptions::default())
+                .await
+                .expect("a Lease");
         })
     }
 }

@@ -199,10 +199,7 @@ fn account(plan: &RestorePlan) -> String {
             format!("Created by the {undoes}, and left: delete what nothing needs"),
             plan.created.clone(),
         ),
-        (
-            format!("Changed since the {undoes}; what somebody changed stays"),
-            plan.changed.clone(),
-        ),
+        (format!("Changed since the {undoes}; what somebody changed stays"), plan.changed.clone()),
     ];
     for (title, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
         text.push_str(&format!("{title}:\n"));

@@ -135,9 +135,10 @@ pub(crate) fn run(
             return resume(&arguments, &work, &host, &left, &text, context);
         }
         let strangers = left.strangers.join(", ");
-        arguments.shape.output.tell(&format!("{text}Somebody changed what it writes: {strangers}.\n"),
-            context,
-        )?;
+        arguments
+            .shape
+            .output
+            .tell(&format!("{text}Somebody changed what it writes: {strangers}.\n"), context)?;
     }
     let plan = plan(&work, &host, context)?;
     arguments.leaves.show(&plan, arguments.shape.output, context)?;
@@ -202,7 +203,8 @@ fn resume(
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     let digest = &left.plan.digest;
-    arguments.shape.output.tell(&format!("{text}It is finished by the plan that was consented to then, {digest}.\n"),
+    arguments.shape.output.tell(
+        &format!("{text}It is finished by the plan that was consented to then, {digest}.\n"),
         context,
     )?;
     if arguments.shape.plan {

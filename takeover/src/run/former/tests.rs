@@ -51,22 +51,31 @@ fn cases() -> Vec<(Value, Value)> {
     let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": data});
     let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": ports}});
     let custom = |spec: Value| json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
-    let pod = |container: Value| deployment(json!({"app": "a"}), json!({"containers": [container]}));
+    let pod =
+        |container: Value| deployment(json!({"app": "a"}), json!({"containers": [container]}));
     vec![
         (map(json!({"a": "1", "b": "2"})), map(json!({"a": "3", "c": "4"}))),
         (
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
             map(json!({"a": "1"})),
         ),
-        (secret(json!({"password": "b2xk", "a": "b2xk"})), secret(json!({"password": "bmV3", "b": "bmV3"}))),
         (
-            service(json!([{"port": 53, "name": "dns"}, {"port": 53, "protocol": "UDP", "name": "udp"}])),
+            secret(json!({"password": "b2xk", "a": "b2xk"})),
+            secret(json!({"password": "bmV3", "b": "bmV3"})),
+        ),
+        (
+            service(
+                json!([{"port": 53, "name": "dns"}, {"port": 53, "protocol": "UDP", "name": "udp"}]),
+            ),
             service(json!([
                 {"port": 53, "name": "other"}, {"port": 53, "protocol": "UDP", "name": "udp"},
                 {"port": 80, "name": "web"},
             ])),
         ),
-        (custom(json!({"list": [1, {"a": 1}], "map": {}})), custom(json!({"list": [2], "map": {"a": {"b": 1}}}))),
+        (
+            custom(json!({"list": [1, {"a": 1}], "map": {}})),
+            custom(json!({"list": [2], "map": {"a": {"b": 1}}})),
+        ),
         (
             pod(json!({"name": "c", "image": "x:1", "args": ["a"], "resources": {}})),
             pod(json!({
@@ -78,7 +87,9 @@ fn cases() -> Vec<(Value, Value)> {
             })),
         ),
         (
-            pod(json!({"name": "c", "image": "x", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]})),
+            pod(
+                json!({"name": "c", "image": "x", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}),
+            ),
             deployment(
                 json!({"app": "b", "more": "1"}),
                 json!({

@@ -153,8 +153,7 @@ pub(super) async fn find(
         plan.refusals.push(nothing(place));
         return Ok(Found { plan, stored: None, backups, objects: Vec::new(), is_done: false });
     };
-    let is_done =
-        place.is_shared && plan.own.is_empty() && !waits && retired_own(place, &backups);
+    let is_done = place.is_shared && plan.own.is_empty() && !waits && retired_own(place, &backups);
     if plan.own.is_empty() && !is_done {
         plan.refusals.push("ichor has no record here: there is nothing to restore".to_owned());
     }
@@ -221,8 +220,7 @@ impl Reading<'_> {
     /// by leaves: that would be half of a downgrade.
     fn gives_leaves(&self) -> bool {
         let plan = &self.stored.plan;
-        !self.keep_leaves
-            && (self.place.is_shared || plan.found.version == plan.chart.version)
+        !self.keep_leaves && (self.place.is_shared || plan.found.version == plan.chart.version)
     }
 
     /// Reads the objects of the stored plan; what is given back of each, and the states of those
@@ -426,4 +424,3 @@ async fn talos_cluster(
     let managed = page.items.iter().find(|object| text(object, "/spec/cni/preset") != "unmanaged");
     Ok(managed.map(|object| text(object, "/metadata/name").to_owned()))
 }
-

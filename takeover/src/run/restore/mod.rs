@@ -27,8 +27,8 @@ use super::{Denied, Fenced};
 use crate::place::{CILIUM, Deed, Place, lease_of};
 use crate::plan::RecordAbout;
 
-use find::{Found, find, retired};
 pub(super) use find::title;
+use find::{Found, find, retired};
 
 /// The form of a restore's plan as JSON.
 pub const SCHEMA_VERSION: &str = "ichor.maesh.dev/restore/v1";
@@ -313,10 +313,7 @@ fn consented(restore: &Restore<'_>, plan: &RestorePlan) -> Result<(), RestoreErr
     Ok(Denied::other_plan(restore.digest, &plan.digest, || None)?)
 }
 
-async fn locked(
-    restore: &Restore<'_>,
-    cluster: &dyn Cluster,
-) -> Result<Restored, RestoreError> {
+async fn locked(restore: &Restore<'_>, cluster: &dyn Cluster) -> Result<Restored, RestoreError> {
     let (place, cancel) = (restore.place, restore.cancel);
     let go_on = || if cancel.is_cancelled() { Err(RestoreError::Cancelled) } else { Ok(()) };
     let Found { plan, stored, backups, objects, is_done } =

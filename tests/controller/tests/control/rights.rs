@@ -46,6 +46,22 @@ pub(crate) fn objects(
     Some(manifest_objects(discovery, &rendering.manifest.to_string(), "kube-system"))
 }
 
+/// What only some sets of values bring, and a change of values may take away. What all have is never
+/// deleted: neither the agents nor what they need.
+pub(crate) fn passing(sets: &[Vec<Item>]) -> Vec<Item> {
+    let in_all = |item: &Item| sets.iter().all(|set| set.iter().any(|other| other.matches(item)));
+    let mut some: Vec<Item> = Vec::new();
+    for item in sets.iter().flatten().filter(|item| !in_all(item)) {
+        // A namespace would take along what is in it, so that it is left to its owner; a Job has done
+        // its work, and goes by itself.
+        let goes = !matches!(item.kind().kind.as_str(), "Namespace" | "Job");
+        if goes && !some.iter().any(|other| other.matches(item)) {
+            some.push(item.clone());
+        }
+    }
+    some
+}
+
 /// The Roles for the defaults and all shared sets of values.
 async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
@@ -63,14 +79,8 @@ async fn standing(files: &[std::path::PathBuf]) -> Vec<Value> {
         sets.iter().filter_map(|values| objects(&engine, &discovery, values)).collect();
     for items in &sets {
         needs.list.extend(Needs::standing(&cluster, &discovery, items).await.list);
-        // What every set of values has is never deleted: neither the agents nor what they need.
-        let in_all =
-            |item: &Item| sets.iter().all(|set| set.iter().any(|other| other.matches(item)));
-        let mut some: Vec<Item> = items.iter().filter(|item| !in_all(item)).cloned().collect();
-        // A namespace would take along what is in it, so that it is left to its owner.
-        some.retain(|item| item.kind().kind != "Namespace");
-        needs.list.extend(Needs::taking_away(&some).list);
     }
+    needs.list.extend(Needs::taking_away(&passing(&sets)).list);
     let mut roles = job::rights(&needs);
     let place = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
     let elsewhere: BTreeSet<String> =

@@ -233,6 +233,13 @@ async fn without_any_single_permission_of_the_job_a_plan_is_refused() {
             tried += 1;
         }
     }
+    // A takeover deletes nothing of the chart's: changes of values do (`change.rs`).
+    let discovery = bed.cluster.discovery(false).await.unwrap();
+    let engine = Engine::new(EngineOptions::default());
+    let items: Vec<_> =
+        sets.iter().filter_map(|set| crate::rights::objects(&engine, &discovery, set)).collect();
+    let deletions = Needs::taking_away(&crate::rights::passing(&items));
+    uses.add((There::Every, 0), &deletions, &all);
     // One on a name stands beside the same one on all names, so that without the wide one the Job
     // still sees enough to name it.
     let is_beside = |permission: &Permission| {

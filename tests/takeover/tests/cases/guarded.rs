@@ -148,7 +148,8 @@ async fn each_missing_right_is_named_before_any_write() {
 async fn a_pending_release_is_refused() {
     let Some(mut objects) = objects().await else { return };
     let newest = "sh.helm.release.v1.old.v2";
-    let record = objects.iter_mut().find(|object| text(object, "/metadata/name") == newest).unwrap();
+    let record =
+        objects.iter_mut().find(|object| text(object, "/metadata/name") == newest).unwrap();
     let stored = STANDARD.decode(text(record, "/data/release")).unwrap();
     let mut inner = Record::from_json(&decode(&stored, CodecLimits::default()).unwrap()).unwrap();
     inner.set_status(&Status::PendingUpgrade, "Preparing upgrade").unwrap();
@@ -182,7 +183,8 @@ async fn the_second_of_two_runs_is_refused() {
     let Some(objects) = objects().await else { return };
     for (name, case) in cases() {
         let rehearsal = Rehearsal::release(objects.clone(), case.clone()).await;
-        for (namespace, lease) in [("shop", "ichor-release-depot"), ("infra", "ichor-release-old")] {
+        for (namespace, lease) in [("shop", "ichor-release-depot"), ("infra", "ichor-release-old")]
+        {
             let stage = rehearsal.stage();
             // One that died while it held both locks.
             let (_, writes) = rehearsal.reference().await;

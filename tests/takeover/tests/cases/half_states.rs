@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use helm_rs::apply::{Cancel, Observer};
-use helm_rs::cluster::{
-    Clock, Cluster, Moment, Patch, PatchKind, Resource, Target, WriteOptions,
-};
+use helm_rs::cluster::{Clock, Cluster, Moment, Patch, PatchKind, Resource, Target, WriteOptions};
 use helm_rs::error_chain;
 use helm_rs::release::Status;
 use helm_rs::release::storage::{ObjectDriver, ObjectKind, Storage};

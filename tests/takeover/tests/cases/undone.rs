@@ -258,7 +258,10 @@ async fn what_went_on_with_another_plan_is_undone() {
     assert!(!plan.is_refused(), "{:?}", plan.refusals);
     assert_ne!(plan.digest, rehearsal.digest);
     let on = (&cluster, &*stage.clock as &dyn Clock, &engine);
-    adopt().take(on, "second", &plan.digest).await.unwrap_or_else(|e| panic!("{}", error_chain(&e)));
+    adopt()
+        .take(on, "second", &plan.digest)
+        .await
+        .unwrap_or_else(|e| panic!("{}", error_chain(&e)));
     let config = stage.object("ConfigMap", "shop", "depot").unwrap();
     assert_eq!(text(&config, "/data/size"), "2");
     stage.restart();
@@ -287,12 +290,17 @@ async fn one_deed_after_the_other_is_undone() {
     let renamed = |from, to| Case::moved((from, "shop"), (to, "shop", secret));
     let web = Case::adopt(chart("store"), "web", "shop", None);
     let chains = [
-        ("names", &depot, vec![
-            Case::moved(("old", "infra"), ("b", "shop", secret)),
-            renamed("b", "c"),
-        ]),
+        (
+            "names",
+            &depot,
+            vec![Case::moved(("old", "infra"), ("b", "shop", secret)), renamed("b", "c")],
+        ),
         ("drivers", &store, vec![to_map.clone(), to_secret.clone(), to_map.clone()]),
-        ("there and back", &store, vec![renamed("web", "db"), renamed("db", "web"), renamed("web", "db")]),
+        (
+            "there and back",
+            &store,
+            vec![renamed("web", "db"), renamed("db", "web"), renamed("web", "db")],
+        ),
         ("adopted, then moved", &applied, vec![web, to_map]),
     ];
     let engine = Engine::new(EngineOptions::default());
@@ -342,11 +350,25 @@ async fn what_was_undone_is_not_undone_again() {
 async fn what_the_server_does_not_take_back_stays() {
     let Some(bed) = depot().await else { return };
     let folder = bed.plane.folder().join("locked");
-    takeover_tests::releases::copy_chart("depot", &folder, "name }}, namespace: {{ .Values.place }}}\ndata: {size", "name }}, namespace: {{ .Values.place }}}\nimmutable: true\ndata: {size");
+    takeover_tests::releases::copy_chart(
+        "depot",
+        &folder,
+        "name }}, namespace: {{ .Values.place }}}\ndata: {size",
+        "name }}, namespace: {{ .Values.place }}}\nimmutable: true\ndata: {size",
+    );
     let locked = helm_rs::chart::load(&folder, &helm_rs::chart::Limits::default(), &mut Vec::new());
     let case = Case::adopt(locked.unwrap(), "depot", "shop", Some(("old", "infra")));
     bed.kubectl(&["-n", "shop", "annotate", "configmap", "depot", "note=theirs"]);
-    bed.kubectl(&["-n", "shop", "patch", "crate", "depot", "--type=merge", "-p", r#"{"spec":{"size":9}}"#]);
+    bed.kubectl(&[
+        "-n",
+        "shop",
+        "patch",
+        "crate",
+        "depot",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"size":9}}"#,
+    ]);
     let cluster: Arc<dyn Cluster> = Arc::clone(&bed.cluster) as Arc<dyn Cluster>;
     let engine = Engine::new(EngineOptions::default());
     let digest = case.digest(&cluster, &bed.clock, &engine).await;
@@ -354,7 +376,10 @@ async fn what_the_server_does_not_take_back_stays() {
     let get = |kind: &str, path: &str| {
         bed.kubectl(&["-n", "shop", "get", kind, "depot", "-o", &format!("jsonpath={{{path}}}")])
     };
-    assert_eq!((get("configmap", ".immutable"), get("crate", ".spec.size")), ("true".into(), "2".into()));
+    assert_eq!(
+        (get("configmap", ".immutable"), get("crate", ".spec.size")),
+        ("true".into(), "2".into())
+    );
     let place = place_of(&*cluster, "depot", "shop").await.unwrap();
     let plan = plan_restore_at(&place, &*cluster, false).await.unwrap();
     println!("{:?}", plan.left);
@@ -370,7 +395,10 @@ async fn what_the_server_does_not_take_back_stays() {
         cancel: &cancel,
     };
     restore_at(&restore, &cluster, &bed.clock).await.unwrap();
-    assert_eq!((get("configmap", ".immutable"), get("crate", ".spec.size")), ("true".into(), "9".into()));
+    assert_eq!(
+        (get("configmap", ".immutable"), get("crate", ".spec.size")),
+        ("true".into(), "9".into())
+    );
     assert_eq!(get("configmap", r".metadata.annotations.meta\.helm\.sh/release-name"), "old");
     assert_eq!(bed.helm(&["list", "-A", "-q"]).trim(), "old");
     bed.plane.stop();
