@@ -7,6 +7,7 @@ use controller_tests::site::{IMAGE, KubeProxy, Site, condition};
 use controller_tests::{apply, chart};
 use plane::PlaneOptions;
 use serde_json::{Value, json};
+use test_support::place::repository;
 
 /// What a command printed, and its exit code.
 struct Told {
@@ -107,31 +108,40 @@ async fn adopt_waits_asks_and_hands_over() {
     let digest = digest(&refused.err);
     assert!(!exists(&site), "nothing was written");
 
-    // Somebody wrote a TalosCluster without the consent.
+    // Somebody granted the rights, and wrote a TalosCluster without the consent.
+    assert_eq!(site.digest(&[]), digest, "the Job's plan is the one that was shown");
     let mut early = controller_tests::site::talos_cluster("", &json!({ "preset": "cilium" }));
-    early["metadata"]["annotations"]
-        .as_object_mut()
-        .unwrap()
-        .remove("ichor.maesh.dev/cni-inline-manifest");
+    let annotations = early["metadata"]["annotations"].as_object_mut().unwrap();
+    annotations.remove("ichor.maesh.dev/cni-inline-manifest");
     apply(&site.plane, &[early]);
-    let mut reasons = vec![site.handover()["reason"].clone()];
-    let refused = ["Refused", "ConsentRequired"];
-    while !refused.iter().any(|reason| *reason == reasons[reasons.len() - 1]) {
-        assert!(reasons.len() < 600, "{reasons:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        reasons.push(site.handover()["reason"].clone());
-    }
-    run(&site, &["cluster", "status"]).expect(2, &["> CNIHandover: False (", "> next: "]);
+    site.until("ConsentRequired", 60).await;
+    let waits = run(&site, &["cluster", "status"]);
+    waits.expect(
+        2,
+        &[
+            "> CNIHandover: False (ConsentRequired)",
+            &format!("> next: ichor adopt (shows the plan, and asks for the consent to it; --accept-cilium-diff={digest} --yes"),
+        ],
+    );
+    let mut transcript = String::new();
+    let mut shown = |command: &str, out: &str| {
+        transcript.push_str(&format!("$ {command}\n{out}"));
+    };
+    let get = ["get", "talosclusters"];
+    let describe = ["describe", "taloscluster", "cluster"];
+    shown("kubectl get talosclusters", &site.kubectl(&get));
+    shown("kubectl describe taloscluster cluster", &site.kubectl(&describe));
+    shown("ichor cluster status", &waits.out);
     run(&site, &["cni", "run", "--takeover"]).expect(2, &["a controller (ichor-controller-"]);
     run(&site, &["adopt", "--cilium-only", "--yes"]).expect(2, &["`ichor adopt` has the"]);
     run(&site, &["cni", "manifest", "--image=x"]).expect(2, &["the controller makes the Job"]);
 
     let accept = format!("--accept-cilium-diff={digest}");
-    run(&site, &["adopt", "--yes", &accept]).expect(
+    let adopted = run(&site, &["adopt", "--yes", &accept]);
+    adopted.expect(
         0,
         &[
             "> Handed over. done: Taken over: revision 1",
-            "granted: ",
             "TalosCluster cluster is written",
             "CNIHandover: InProgress: ",
             "is removed: the hand-over is complete",
@@ -142,7 +152,14 @@ async fn adopt_waits_asks_and_hands_over() {
     let annotations = &cluster["metadata"]["annotations"];
     assert_eq!(annotations["ichor.maesh.dev/accepted-plan"], digest.as_str());
     assert_eq!(cluster["spec"], json!({ "cni": { "preset": "cilium" } }), "as somebody wrote it");
-    run(&site, &["cluster", "status"]).expect(
+    let (_, end) = adopted.out.split_once("\nHanded over").unwrap();
+    let line = format!("ichor adopt {accept} --yes");
+    shown(&line, &format!("…\n{}Handed over{end}", adopted.err));
+    shown("kubectl get talosclusters", &site.kubectl(&get));
+    let done = run(&site, &["cluster", "status"]);
+    shown("ichor cluster status", &done.out);
+    in_the_docs(&transcript);
+    done.expect(
         0,
         &[
             "> cni: cilium v1.20.0 (preset cilium, managed by Ichor)\n",
@@ -159,6 +176,86 @@ async fn adopt_waits_asks_and_hands_over() {
     run(&site, &["cni", "status"])
         .expect(0, &["> managed: by TalosCluster cluster", "> CNIHandover: True"]);
     run(&site, &["cni", "restore", "--yes"]).expect(2, &["> TalosCluster cluster manages this"]);
+}
+
+/// The page of the docs with the transcript, and what stands around it.
+const DOCS: &str = "docs/controller.md";
+const BEGIN: &str =
+    "<!-- transcript: ICHOR_BLESS=1 cargo test -p controller-tests cli::adopt_waits -->\n";
+const END: &str = "<!-- end of transcript -->\n";
+/// Characters of a line that are shown.
+const WIDTH: usize = 180;
+
+/// What operators see is what the docs show, but for times and names that are made up.
+fn in_the_docs(transcript: &str) {
+    let mut shown = String::new();
+    for line in transcript.lines() {
+        let line = settled(line);
+        let Some(line) = line else { continue };
+        shown.extend(line.chars().take(WIDTH));
+        shown.push_str(if line.chars().count() > WIDTH { "…\n" } else { "\n" });
+    }
+    let file = repository().join(DOCS);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the transcript's place");
+    let (there, after) = rest.split_once(END).expect("the transcript's end");
+    let block = format!("\n```console\n{shown}```\n\n");
+    if std::env::var_os("ICHOR_BLESS").is_some() {
+        std::fs::write(&file, format!("{before}{BEGIN}{block}{END}{after}")).unwrap();
+        return;
+    }
+    // Events of the same second come in any order.
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(there), sorted(&block), "{DOCS} is not current: ICHOR_BLESS=1 writes it");
+}
+
+/// A line without what comes out differently each time; none for one that has nothing else.
+fn settled(line: &str) -> Option<String> {
+    if ["UID:", "Resource Version:"].iter().any(|field| line.trim_start().starts_with(field)) {
+        return None;
+    }
+    let is_event = ["  Normal ", "  Warning ", "  Type ", "  ---- "]
+        .iter()
+        .any(|start| line.starts_with(start));
+    let mut words: Vec<String> = line.split(' ').map(word).collect();
+    if let Some(at) =
+        words.windows(3).position(|three| three[1] == "s" && three[2].starts_with("ago"))
+    {
+        words[at] = "2".to_owned();
+    }
+    if !is_event {
+        return Some(words.join(" "));
+    }
+    // The age decides on the width of its column.
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    Some(format!("  {}", words.join(" ")))
+}
+
+fn word(word: &str) -> String {
+    let is_age = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_digit() || c == 'm')
+    };
+    if let Some((head, tail)) = word.split_once("sha256:") {
+        let rest: String = tail.chars().skip_while(char::is_ascii_hexdigit).collect();
+        return format!("{head}sha256:…{rest}");
+    }
+    if word.starts_with("ichor-controller-") {
+        return "ichor-controller-…".to_owned();
+    }
+    let time = word.trim_end_matches([':', ',']);
+    if time.len() == 20 && time.ends_with('Z') && time.starts_with("20") {
+        return word.replace(time, "2026-01-01T00:00:00Z");
+    }
+    if word.strip_suffix('s').is_some_and(is_age) {
+        return "9s".to_owned();
+    }
+    word.to_owned()
 }
 
 /// A2 with nothing to consent to, and no TalosCluster: what is written is what runs. The Job's image
@@ -180,6 +277,7 @@ async fn adopt_writes_what_runs_and_waits_on() {
     std::fs::write(&config, MACHINE_CONFIG).unwrap();
     let flag = format!("--machine-config={}", config.display());
     let late = run(&site, &["adopt", "--yes", "--wait-timeout=20s", &flag]);
+    late.expect(1, &["granted: Role kube-system/ichor-cni-records-role"]);
     let late_texts = ["the hand-over is not complete when time is up: ", "there is no pod yet"];
     late.expect(1, &late_texts);
     let cluster = site.cluster();
