@@ -46,6 +46,8 @@ pub struct Facts {
     pub live: Option<Live>,
     /// Whether all nodes run Talos.
     pub talos: bool,
+    /// Nodes that do not answer, by name.
+    pub silent: Vec<String>,
     /// A digest of what a refusal may come of: changes when one of these objects does.
     pub digest: String,
     /// Ichor's own network policies by their names; none where their kind is not served.
@@ -144,19 +146,21 @@ impl Facts {
         };
         let agents = daemon_set.map(agents);
         let config = objects.config.as_ref();
+        let silent: Vec<String> = objects.nodes.iter().filter_map(silent).collect();
         Ok(Self {
             cni: detected.kind(),
             version,
             agents,
             live: daemon_set.zip(config).and_then(|(set, config)| Live::read(set, config).ok()),
             talos: detected.runs_talos(),
+            silent: silent.clone(),
             digest: digest(objects, &detected),
             policies: objects.policies.as_ref().map(|policies| {
                 let named =
                     |object: &Value| (text(object, "/metadata/name").to_owned(), object.clone());
                 policies.iter().map(named).collect()
             }),
-            job: objects.job.as_ref().map(|job| read_job(job, &objects.pods)),
+            job: objects.job.as_ref().map(|job| read_job(job, &objects.pods, &silent)),
         })
     }
 }
@@ -227,7 +231,16 @@ pub(crate) fn hash(value: &Value) -> String {
     Digest::of(value.to_string().as_bytes()).to_string()
 }
 
-fn read_job(job: &Value, pods: &[Value]) -> Job {
+/// The name of a node that does not answer: what the controller manager says when it has heard
+/// nothing of a kubelet for a while.
+fn silent(node: &Value) -> Option<String> {
+    let conditions = node.pointer("/status/conditions").and_then(Value::as_array)?;
+    let ready = conditions.iter().find(|one| text(one, "/type") == "Ready")?;
+    let is_silent = text(ready, "/status") == "Unknown";
+    is_silent.then(|| text(node, "/metadata/name").to_owned())
+}
+
+fn read_job(job: &Value, pods: &[Value], silent: &[String]) -> Job {
     let annotation = |name: &str| {
         let annotations = job.pointer("/metadata/annotations");
         annotations.and_then(|all| all.get(name)?.as_str()).unwrap_or_default()
@@ -247,7 +260,7 @@ fn read_job(job: &Value, pods: &[Value]) -> Job {
     }
 }
 
-fn job_state(job: &Value, pods: &[Value]) -> JobState {
+fn job_state(job: &Value, pods: &[Value], silent: &[String]) -> JobState {
     if job.pointer("/metadata/deletionTimestamp").is_some() {
         return JobState::Deleting;
     }
@@ -263,6 +276,16 @@ fn job_state(job: &Value, pods: &[Value]) -> JobState {
             .flatten()
             .find(|one| text(one, "/type") == type_ && text(one, "/status") == "True")
     };
+    let lost: Vec<&Value> = pods.iter().copied().filter(|pod| is_lost(pod, silent)).collect();
+    if let Some(pod) = lost.first()
+        && lost.len() == pods.len()
+        && over("Complete").is_none()
+    {
+        let (name, node) = (text(pod, "/metadata/name"), text(pod, "/spec/nodeName"));
+        let message = format!("node {node} of pod {name} does not answer: the pod is given up");
+        let at = text(pod, "/metadata/deletionTimestamp").parse().unwrap_or(Timestamp::UNIX_EPOCH);
+        return JobState::Ended { at, ending: Ending::Failed, message };
+    }
     let Some(condition) = over("Complete").or_else(|| over("Failed")) else {
         let waiting = pods.iter().find_map(|pod| waiting(pod)).unwrap_or_default();
         return JobState::Running { waiting };
@@ -300,6 +323,15 @@ fn job_state(job: &Value, pods: &[Value]) -> JobState {
         format!("the pod ended with exit code {code} ({}){last}", text(end, "/reason"))
     };
     JobState::Ended { at, ending, message }
+}
+
+/// Whether a pod was told to go by a node that does not answer, so that nobody will ever say that it
+/// went. If it is at work nevertheless, the takeover's lock keeps it from writing
+/// ([`takeover::run::lock`]).
+fn is_lost(pod: &Value, silent: &[String]) -> bool {
+    let is_going = pod.pointer("/metadata/deletionTimestamp").is_some();
+    let is_over = matches!(text(pod, "/status/phase"), "Failed" | "Succeeded");
+    is_going && !is_over && silent.iter().any(|node| node == text(pod, "/spec/nodeName"))
 }
 
 /// Whether a message is the one that the program leaves at its end.

@@ -73,6 +73,17 @@ fn finish(job: &mut Value, cluster: &TalosCluster, facts: &Facts, attempt: u32) 
         LIVE: facts.digest,
     });
     job["spec"]["activeDeadlineSeconds"] = DEADLINE.into();
+    if !facts.silent.is_empty() {
+        // It tolerates everything, so that a node which does not answer would be as good as any.
+        // A field has one value in such a term.
+        let other = |node: &String| json!({ "key": "metadata.name", "operator": "NotIn", "values": [node] });
+        let others: Vec<Value> = facts.silent.iter().map(other).collect();
+        job["spec"]["template"]["spec"]["affinity"] = json!({ "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{ "matchFields": others }],
+            },
+        } });
+    }
     if let Some(spec) = job["spec"].as_object_mut() {
         spec.remove("ttlSecondsAfterFinished");
     }

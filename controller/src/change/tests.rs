@@ -53,6 +53,7 @@ fn facts(job: Option<Job>) -> Facts {
         agents: Some(Agents { wanted: 1, ready: 1 }),
         live: None,
         talos: false,
+        silent: Vec::new(),
         digest: "live".to_owned(),
         policies: None,
         job,

@@ -35,6 +35,7 @@ fn facts() -> Facts {
         agents: Some(Agents { wanted: 3, ready: 3 }),
         live: Some(Live::read(&json!({}), &config).unwrap()),
         talos: false,
+        silent: Vec::new(),
         digest: "live".to_owned(),
         policies: None,
         job: None,

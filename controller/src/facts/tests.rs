@@ -25,7 +25,7 @@ fn failed() -> Value {
 }
 
 fn ending(job: &Value, pods: &[Value]) -> (Ending, String) {
-    match read_job(job, pods).state {
+    match read_job(job, pods, &[]).state {
         JobState::Ended { ending, message, .. } => (ending, message),
         other => panic!("{other:?}"),
     }
@@ -33,7 +33,7 @@ fn ending(job: &Value, pods: &[Value]) -> (Ending, String) {
 
 #[test]
 fn a_jobs_memory_is_read() {
-    let read = read_job(&failed(), &[]);
+    let read = read_job(&failed(), &[], &[]);
     assert_eq!((read.attempt, read.asked.as_str(), read.live.as_str()), (3, "a", "l"));
 }
 
@@ -53,6 +53,30 @@ fn ends_are_told_by_exit_code_and_consents_by_the_refusals_own_words() {
         let end = json!({ "terminated": { "exitCode": code, "message": message } });
         assert_eq!(ending(&failed(), &[pod("Failed", &end)]), (expected, message.to_owned()));
     }
+}
+
+/// The pod was told to go, and its node does not answer: nobody will say that it went.
+#[test]
+fn a_pod_on_a_node_that_does_not_answer_is_given_up() {
+    let node = |status: &str| {
+        json!({
+            "metadata": { "name": "one" },
+            "status": { "conditions": [{ "type": "Ready", "status": status }] },
+        })
+    };
+    assert_eq!(silent(&node("False")), None);
+    let nodes = [silent(&node("Unknown")).unwrap()];
+    let job = json!({ "metadata": { "uid": "j" }, "status": { "active": 1 } });
+    let mut pod = pod("Running", &json!({ "running": {} }));
+    pod["spec"] = json!({ "nodeName": "one" });
+    let state = |pod: &Value, nodes: &[String]| read_job(&job, &[pod.clone()], nodes).state;
+    let at_work = JobState::Running { waiting: String::new() };
+    assert_eq!(state(&pod, &nodes), at_work, "it was not told to go yet");
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:00Z".into();
+    assert_eq!(state(&pod, &[]), at_work, "its node answers, and will say that it went");
+    let JobState::Ended { at, ending, message } = state(&pod, &nodes) else { panic!("not over") };
+    assert_eq!((at.to_string().as_str(), ending), ("2026-01-01T00:02:00Z", Ending::Failed));
+    assert!(message.starts_with("node one of pod "), "{message}");
 }
 
 /// A kubelet gives the end of the log where the program left no message.
@@ -80,7 +104,7 @@ fn a_pod_that_is_gone_failed_and_one_that_is_not_seen_to_end_is_waited_for() {
     assert_eq!(how, Ending::Failed);
     assert!(message.starts_with("the pod is gone (BackoffLimitExceeded: "), "{message}");
     let running = pod("Running", &json!({ "running": {} }));
-    let state = read_job(&failed(), &[running]).state;
+    let state = read_job(&failed(), &[running], &[]).state;
     assert_eq!(state, JobState::Running { waiting: String::new() });
     // Another Job's pod says nothing of this one.
     let mut other = pod("Running", &json!({ "running": {} }));
@@ -92,7 +116,7 @@ fn a_pod_that_is_gone_failed_and_one_that_is_not_seen_to_end_is_waited_for() {
 fn why_a_pod_does_not_start_is_told() {
     let waiting =
         json!({ "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } });
-    let state = read_job(&job(&json!({})), &[pod("Pending", &waiting)]).state;
+    let state = read_job(&job(&json!({})), &[pod("Pending", &waiting)], &[]).state;
     let expected = "pod p waits (ImagePullBackOff: no such image)".to_owned();
     assert_eq!(state, JobState::Running { waiting: expected });
     let unscheduled = json!({
@@ -101,7 +125,7 @@ fn why_a_pod_does_not_start_is_told() {
             { "type": "PodScheduled", "status": "False", "message": "0/1 nodes are available" },
         ] },
     });
-    let state = read_job(&job(&json!({})), &[unscheduled]).state;
+    let state = read_job(&job(&json!({})), &[unscheduled], &[]).state;
     let expected = "pod p is not scheduled (0/1 nodes are available)".to_owned();
     assert_eq!(state, JobState::Running { waiting: expected });
 }
@@ -110,7 +134,7 @@ fn why_a_pod_does_not_start_is_told() {
 fn a_job_that_is_deleted_is_over_for_nobody() {
     let mut job = failed();
     job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(read_job(&job, &[]).state, JobState::Deleting);
+    assert_eq!(read_job(&job, &[], &[]).state, JobState::Deleting);
 }
 
 fn daemon_set(namespace: &str, name: &str, image: &str) -> Value {

@@ -21,6 +21,9 @@ const KEPT: u32 = 24 * 60 * 60;
 /// Seconds that a Job which is told to stop may take to write what it did.
 const GRACE: u32 = 60;
 
+/// Seconds that a pod stays on a node that does not answer.
+const UNREACHABLE: u32 = 60;
+
 /// Where a pod of the host's network reaches the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiServer {
@@ -123,7 +126,17 @@ fn pod(options: &JobOptions) -> Value {
         // be Ready for want of it.
         "hostNetwork": true,
         "dnsPolicy": "Default",
-        "tolerations": [{ "operator": "Exists" }],
+        // But for a node that does not answer: its pod is told to go, so that whoever watches the
+        // Job may give it up and start the next one.
+        "tolerations": [
+            {
+                "key": "node.kubernetes.io/unreachable",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": UNREACHABLE,
+            },
+            { "operator": "Exists" },
+        ],
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": { "kubernetes.io/os": "linux" },
         "securityContext": {

@@ -29,6 +29,8 @@ struct Seen {
     at_work: BTreeMap<String, String>,
     /// Pods that ever were.
     pods: Vec<String>,
+    /// Whether those of now are given up.
+    given_up: bool,
     /// Where there were two.
     two: Vec<String>,
 }
@@ -60,8 +62,12 @@ impl Seen {
             self.at_work.remove(&uid);
             return;
         }
-        if self.at_work.insert(uid.clone(), pod.name_any()).is_none() {
-            self.pods.push(uid);
+        let is_known = self.pods.contains(&uid);
+        if !is_known && self.at_work.insert(uid.clone(), pod.name_any()).is_none() {
+            self.pods.push(uid.clone());
+            if std::mem::take(&mut self.given_up) {
+                self.at_work.retain(|other, _| *other == uid);
+            }
             if self.at_work.len() > 1 {
                 self.two.push(format!("pods {:?}", self.at_work));
             }
@@ -130,6 +136,12 @@ impl Observed {
             assert!(began.elapsed() < Duration::from_secs(seconds), "Job {count} does not come");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Pods that are at work now do not count any more: their node died, and nobody will say that they
+    /// went.
+    pub fn give_up_pods(&self) {
+        lock(&self.seen).given_up = true;
     }
 
     /// Asserts that there never were two at once, and how many there were, of Jobs and of pods.

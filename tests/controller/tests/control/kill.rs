@@ -156,23 +156,15 @@ async fn a_job_whose_node_dies() {
     held.cut();
     over.proxy.clear();
     drop(pauses);
-    loop {
-        let pods = over.site.get(&pods);
-        let job = over.site.get(&["-n", "kube-system", "job", "ichor-cni"]);
-        println!(
-            "{:.0} s: pod {} {} deleted {}; Job {}",
-            began.elapsed().as_secs_f64(),
-            pods["items"][0]["status"]["phase"],
-            pods["items"][0]["status"]["conditions"],
-            pods["items"][0]["metadata"]["deletionTimestamp"],
-            job["status"]
-        );
-        if over.observed.jobs() == 2 || began.elapsed() > Duration::from_mins(8) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_secs(20)).await;
-    }
-    println!("{:?}", over.site.handover());
+    over.observed.give_up_pods();
+    let failed = over.site.until("JobFailed", 300).await;
+    println!("after {:.0} s: {}", began.elapsed().as_secs_f64(), failed["message"]);
+    let told = format!("node {node} of pod ");
+    assert!(failed["message"].as_str().unwrap().starts_with(&told), "{failed}");
+    over.observed.until_job(2, 180).await;
+    println!("the next Job after {:.0} s", began.elapsed().as_secs_f64());
+    let left = over.end(2).await;
+    println!("done after {:.0} s", began.elapsed().as_secs_f64());
     Nodes::set_node(&client, &node, NodeHealth::Ready).await.unwrap();
-    assert_same(&over.end(2).await, &expected, "the node died");
+    assert_same(&left, &expected, "the node died");
 }
