@@ -245,7 +245,7 @@ fn read_job(job: &Value, pods: &[Value], silent: &[String]) -> Job {
         let annotations = job.pointer("/metadata/annotations");
         annotations.and_then(|all| all.get(name)?.as_str()).unwrap_or_default()
     };
-    let state = job_state(job, pods);
+    let state = job_state(job, pods, silent);
     Job {
         uid: text(job, "/metadata/uid").to_owned(),
         attempt: annotation(ATTEMPT).parse().unwrap_or(1),
