@@ -65,13 +65,9 @@ fn wanted(cluster: &TalosCluster) -> String {
 /// What the release has of the spec when the hand-over is complete. A spec without values asks for
 /// what was taken over. One with values may ask for something else, since those of a record counted:
 /// a Job finds out.
-pub(crate) fn at_hand_over(cluster: &TalosCluster) -> Option<String> {
+pub(crate) fn at_hand_over(cluster: &TalosCluster) -> String {
     let values = cluster.spec.cni.cilium.as_ref().map(|cilium| &cilium.values);
-    Some(if values.is_none_or(serde_json::Map::is_empty) {
-        wanted(cluster)
-    } else {
-        NONE.to_owned()
-    })
+    if values.is_none_or(serde_json::Map::is_empty) { wanted(cluster) } else { NONE.to_owned() }
 }
 
 /// Decides.
@@ -81,7 +77,7 @@ pub(crate) fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> A
     let mut applied = before
         .and_then(|cni| cni.applied_spec.clone())
         // A hand-over by an earlier ichor.
-        .or_else(|| at_hand_over(cluster));
+        .or_else(|| Some(at_hand_over(cluster)));
     let mut chart = before.and_then(|cni| cni.chart_version.clone());
     if let Some(job) = facts.job.as_ref().filter(|job| !job.goal.is_empty()) {
         let (of, brought) = job.goal.split_once('+').unwrap_or((job.goal.as_str(), ""));

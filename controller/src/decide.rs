@@ -129,7 +129,7 @@ pub fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Decision
     {
         cni.taken_over_inline_manifest =
             cluster.annotation(annotation::CNI_INLINE_MANIFEST).map(str::to_owned);
-        cni.applied_spec = change::at_hand_over(cluster);
+        cni.applied_spec = Some(change::at_hand_over(cluster));
         let summary = facts.job.as_ref().and_then(|job| job.summary.as_ref());
         cni.chart_version = summary.map(|summary| summary.chart.clone());
     }

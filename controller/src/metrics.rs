@@ -84,9 +84,6 @@ impl Metrics {
         );
         registry.register("spans_dropped", "Spans that no collector took in time", dropped.clone());
         Self {
-            changes,
-            gate,
-            dropped,
             registry,
             reconciles,
             errors,
@@ -94,6 +91,9 @@ impl Metrics {
             handovers,
             duration,
             leading,
+            changes,
+            gate,
+            dropped,
         }
     }
 

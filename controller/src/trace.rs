@@ -115,7 +115,8 @@ fn attribute(key: &str, value: &Value) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = |byte: &u8| [byte >> 4, byte & 15];
+    bytes.iter().flat_map(digits).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 /// Random bytes; without any, zeros, which a collector refuses and nothing else depends on.

@@ -103,6 +103,7 @@ fn upgrade() -> Plan {
             added: vec![owned("routingMode", "", "tunnel", false)],
         },
         refusals: Vec::new(),
+        deletions: Vec::new(),
         consent: vec![
             Consent {
                 flag: "--accept-cilium-diff".to_owned(),
@@ -241,12 +242,12 @@ fn upgrade() -> Plan {
             })
             .collect(),
         sizes: vec![Size { what: "ichor's record".to_owned(), bytes: 400_480 }],
-        rights: Rights {
-            identity: "ops@example.org".to_owned(),
-            checked: 274,
-            missing: Vec::new(),
-            unchecked: vec!["rules of ClusterRole cilium: not readable".to_owned()],
-            granted: false,
+        rights: {
+            let mut rights = Rights::default();
+            "ops@example.org".clone_into(&mut rights.identity);
+            rights.checked = 274;
+            rights.unchecked = vec!["rules of ClusterRole cilium: not readable".to_owned()];
+            rights
         },
         talos_inventory: Some(InventoryAbout {
             exists: true,

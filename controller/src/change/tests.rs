@@ -110,7 +110,7 @@ fn a_spec_without_values_asks_for_what_was_taken_over() {
 #[test]
 fn values_that_the_hand_over_did_not_take_are_brought_by_a_job() {
     let plain = cluster(&some(), None, None);
-    assert_eq!(at_hand_over(&plain).as_deref(), Some(NONE));
+    assert_eq!(at_hand_over(&plain), NONE);
     let after = cluster(&some(), Some(NONE), None);
     let handed = job(&after, "", Some(Ending::Done));
     let replace = Some(Action::Replace { uid: "j".to_owned(), attempt: 1 });

@@ -69,7 +69,8 @@ fn a_pod_on_a_node_that_does_not_answer_is_given_up() {
     let job = json!({ "metadata": { "uid": "j" }, "status": { "active": 1 } });
     let mut pod = pod("Running", &json!({ "running": {} }));
     pod["spec"] = json!({ "nodeName": "one" });
-    let state = |pod: &Value, nodes: &[String]| read_job(&job, &[pod.clone()], nodes).state;
+    let state =
+        |pod: &Value, nodes: &[String]| read_job(&job, std::slice::from_ref(pod), nodes).state;
     let at_work = JobState::Running { waiting: String::new() };
     assert_eq!(state(&pod, &nodes), at_work, "it was not told to go yet");
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:00Z".into();

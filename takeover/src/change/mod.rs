@@ -365,7 +365,7 @@ fn wanted(
         Some(values) => values.clone(),
         None => before_map.clone(),
     };
-    plan.values.source = "ichor's own record, and the values that are asked for".to_owned();
+    "ichor's own record, and the values that are asked for".clone_into(&mut plan.values.source);
     let asked = Asked {
         before,
         now: json_of(&now).map_err(|error| refusal("Values", error))?,
@@ -407,9 +407,9 @@ fn settle(
         facts.replacement = Some(wanted);
         kube_proxy(wanted, survey, plan)?;
     }
-    plan.found.kube_proxy =
-        if facts.replacement.is_some_and(Replacement::is_on) { "replaced" } else { "enabled" }
-            .to_owned();
+    let replaces = facts.replacement.is_some_and(Replacement::is_on);
+    let told = if replaces { "replaced" } else { "enabled" };
+    told.clone_into(&mut plan.found.kube_proxy);
     let effective = values::effective(&user, &facts).map_err(|error| refusal("Values", error))?;
     plan.values.overridden = effective
         .overridden

@@ -40,7 +40,7 @@ pub(super) fn records(
             place.release
         );
         if plan.is_change() {
-            what = "ichor's next record".to_owned();
+            "ichor's next record".clone_into(&mut what);
         }
         let mut weight = Weight::of(&json!({}));
         weight.data = text.len() + DESCRIPTION;

@@ -1,8 +1,6 @@
 //! Every flag of Helm's commands is taken by ichor's, or `flags.txt` says why not; and ichor's usage
 //! has as many arguments.
 
-#![expect(clippy::print_stdout, reason = "what was compared is told to whoever reads the output")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

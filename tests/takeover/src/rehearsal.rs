@@ -267,7 +267,7 @@ impl Rehearsal {
             cancel: &cancel,
             timeout: Duration::from_mins(1),
         };
-        take_over(&run).await
+        Box::pin(take_over(&run)).await
     }
 
     /// Does it; the error as text.

@@ -272,12 +272,14 @@ impl Case {
         digest: &str,
     ) -> Result<(), String> {
         match self {
-            Self::Adopt { .. } => {
-                self.take(on, holder, digest).await.map(drop).map_err(|error| error_chain(&error))
-            }
-            Self::Move { .. } => {
-                self.shift(on, holder, digest).await.map(drop).map_err(|error| error_chain(&error))
-            }
+            Self::Adopt { .. } => Box::pin(self.take(on, holder, digest))
+                .await
+                .map(drop)
+                .map_err(|error| error_chain(&error)),
+            Self::Move { .. } => Box::pin(self.shift(on, holder, digest))
+                .await
+                .map(drop)
+                .map_err(|error| error_chain(&error)),
             Self::Undo(place) => {
                 let (cluster, clock, _) = on;
                 let cancel = Cancel::default();
@@ -289,7 +291,7 @@ impl Case {
                     observer: &Silent,
                     cancel: &cancel,
                 };
-                restore_at(&restore, cluster, clock)
+                Box::pin(restore_at(&restore, cluster, clock))
                     .await
                     .map(drop)
                     .map_err(|error| error_chain(&error))
@@ -322,14 +324,14 @@ impl Case {
                 _ => true,
             }
         });
-        let mut state = lasting(kept.map(canonical).collect::<Vec<_>>());
+        let mut state = lasting(kept.map(|object| canonical(&object)).collect::<Vec<_>>());
         state.insert("deployed".to_owned(), deployed.into());
         state
     }
 }
 
 /// An object as the cluster in memory and a server both write it.
-pub fn canonical(object: Value) -> Value {
+pub fn canonical(object: &Value) -> Value {
     // The cluster in memory writes quantities as a server does that has read them once more.
     let text = object
         .to_string()

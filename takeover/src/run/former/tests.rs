@@ -32,12 +32,13 @@ fn taken(before: &Value, desired: &Value) -> (StoredPlan, StoredObject, Value) {
             .collect(),
         origin: String::new(),
     };
-    let mut stored = StoredPlan { key: key.0, ..StoredPlan::default() };
+    let mut stored = StoredPlan::default();
+    stored.key = key.0;
     stored.credentials = credentials;
     (stored, object, after)
 }
 
-fn deployment(labels: Value, pod: Value) -> Value {
+fn deployment(labels: &Value, pod: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "a", "namespace": "n", "labels": labels},
@@ -52,7 +53,7 @@ fn cases() -> Vec<(Value, Value)> {
     let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": ports}});
     let custom = |spec: Value| json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
     let pod =
-        |container: Value| deployment(json!({"app": "a"}), json!({"containers": [container]}));
+        |container: Value| deployment(&json!({"app": "a"}), &json!({"containers": [container]}));
     vec![
         (map(json!({"a": "1", "b": "2"})), map(json!({"a": "3", "c": "4"}))),
         (
@@ -91,8 +92,8 @@ fn cases() -> Vec<(Value, Value)> {
                 json!({"name": "c", "image": "x", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}),
             ),
             deployment(
-                json!({"app": "b", "more": "1"}),
-                json!({
+                &json!({"app": "b", "more": "1"}),
+                &json!({
                     "containers": [
                         {"name": "c", "image": "x", "env": [{"name": "B", "value": "3"}, {"name": "A", "value": "1"}]},
                         {"name": "d", "image": "y", "env": [{"name": "C", "value": "1"}]},
@@ -143,10 +144,10 @@ fn leaf_by_leaf_it_ends_the_same() {
 
 #[test]
 fn what_somebody_changed_since_stays() {
-    let before = deployment(json!({}), json!({"containers": [{"name": "c", "image": "x:1"}]}));
+    let before = deployment(&json!({}), &json!({"containers": [{"name": "c", "image": "x:1"}]}));
     let desired = deployment(
-        json!({"tier": "1"}),
-        json!({"containers": [{"name": "c", "image": "x:2"}, {"name": "d", "image": "y"}]}),
+        &json!({"tier": "1"}),
+        &json!({"containers": [{"name": "c", "image": "x:2"}, {"name": "d", "image": "y"}]}),
     );
     let (stored, object, mut live) = taken(&before, &desired);
     live["metadata"]["labels"]["tier"] = "theirs".into();

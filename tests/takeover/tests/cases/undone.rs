@@ -38,7 +38,7 @@ async fn changed_depot() -> Option<Rehearsal> {
 /// Everything but what ichor keeps for itself, and what controllers make of workloads.
 fn state(stage: &Stage) -> BTreeMap<String, Value> {
     let objects = stage.memory.objects();
-    let mut state = lasting(objects.iter().map(|object| canonical((**object).clone())));
+    let mut state = lasting(objects.iter().map(|object| canonical(object)));
     let lives = ["Lease ", "Pod ", "ReplicaSet "];
     state.retain(|name, _| {
         !lives.iter().any(|kind| name.starts_with(kind)) && !name.contains("/ichor-release-")
