@@ -234,7 +234,7 @@ impl Site {
         let pods = self.get(&["-n", "kube-system", "pods", "-l", "job-name=ichor-cni"]);
         let at_work =
             |pod: &&Value| !matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
-        let pod = pods["items"].as_array().unwrap().iter().find(at_work)?;
+        let pod = pods["items"].as_array()?.iter().find(at_work)?;
         pod["metadata"]["name"].as_str().map(str::to_owned)
     }
 

@@ -508,12 +508,11 @@ impl PlanFlags {
         context: &mut Context<'_>,
     ) -> Result<(Result<Done, RunError>, Heard), CommandError> {
         let timeout = consent.timeout()?;
-        self.host(work, context)?.run(context, &work.engine, async |session| match self.change {
-            Some(change) => {
+        self.host(work, context)?.run(context, &work.engine, async |session| {
+            if let Some(change) = self.change {
                 let request = self.change_request(change, work, session);
                 take_over(&run(request, work, consent, digest, session, timeout)).await
-            }
-            None => {
+            } else {
                 let request = self.request(work, session);
                 take_over(&run(request, work, consent, digest, session, timeout)).await
             }

@@ -26,7 +26,7 @@ use crate::output::{Output, write_structured};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print the values that ichor's release has, and those that its TalosCluster asks for
-    Get(GetArguments),
+    Get(Box<GetArguments>),
     /// Ask for other values: shows what they change, asks, and has them applied
     Set(Box<SetArguments>),
 }
@@ -83,7 +83,7 @@ pub(crate) struct SetArguments {
 
 pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     match command {
-        Command::Get(arguments) => get(arguments, context),
+        Command::Get(arguments) => get(*arguments, context),
         Command::Set(arguments) => set(*arguments, context),
     }
 }

@@ -40,12 +40,11 @@ pub(super) fn traces(environment: &Environment) -> Result<Option<Traces>, Comman
     }
     let mut headers = Vec::new();
     let given = text("OTEL_EXPORTER_OTLP_TRACES_HEADERS");
-    let (name, given) = match given {
-        Some(given) => ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", given),
-        None => {
-            let name = "OTEL_EXPORTER_OTLP_HEADERS";
-            (name, text(name).unwrap_or_default())
-        }
+    let (name, given) = if let Some(given) = given {
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", given)
+    } else {
+        let name = "OTEL_EXPORTER_OTLP_HEADERS";
+        (name, text(name).unwrap_or_default())
     };
     // What stands there may be a credential, so that it is not shown.
     for (at, pair) in given.split(',').enumerate().filter(|(_, pair)| !pair.trim().is_empty()) {

@@ -32,11 +32,10 @@ pub(crate) fn next(
     }
     match cluster.condition(type_::CNI_HANDOVER) {
         None if controller.acts() => due("wait: the controller looks at it within a second"),
-        None => {}
         Some(handover) if handover.status != ConditionStatus::True => {
             due(&hand_over(handover, waiting_pods));
         }
-        Some(_) => {}
+        None | Some(_) => {}
     }
     if is_handed_over(cluster) {
         later(cluster, waiting_pods, &mut steps);

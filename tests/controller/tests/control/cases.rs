@@ -28,15 +28,16 @@ async fn a6_is_handed_over_as_an_upgrade() {
     assert_eq!(site.cluster()["status"]["cni"]["detectedVersion"], "v1.19.6");
     apply(&site.plane, &[talos_cluster(&digest, &cni)]);
     let began = Instant::now();
-    let mut handed = None;
+    let mut handed: Option<Instant> = None;
     let detected = loop {
         let cluster = site.cluster();
         let is_handed = condition(&cluster, "CNIHandover")["status"] == "True";
         if is_handed && handed.is_none() {
             handed = Some(Instant::now());
         }
-        if cluster["status"]["cni"]["detectedVersion"] == "v1.20.0" && handed.is_some() {
-            break handed.unwrap().elapsed();
+        let is_detected = cluster["status"]["cni"]["detectedVersion"] == "v1.20.0";
+        if let Some(handed) = handed.filter(|_| is_detected) {
+            break handed.elapsed();
         }
         assert!(began.elapsed() < Duration::from_mins(4), "{}", cluster["status"]);
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -26,7 +26,7 @@ impl Collector {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let mut text = Vec::new();
-                let mut part = [0; 65536];
+                let mut part = vec![0; 65536];
                 loop {
                     let count = stream.read(&mut part).unwrap_or_default();
                     if count == 0 {
@@ -83,7 +83,7 @@ async fn until(site: &Site, kind: &str, reason: &str) -> Value {
             println!("{kind} {reason} after {:.1} s: {found}", began.elapsed().as_secs_f64());
             return found;
         }
-        let late = began.elapsed() > Duration::from_secs(120);
+        let late = began.elapsed() > Duration::from_mins(2);
         assert!(!late, "{reason} does not come: {}\n{}", cluster["status"], site.logs());
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
@@ -253,7 +253,7 @@ fn policy(site: &Site) -> Option<Value> {
     let mut kubectl = site.plane.kubectl().unwrap();
     let list = plane::support::run(kubectl.args(arguments)).unwrap();
     let list: Value = serde_json::from_str(&list).unwrap();
-    list["items"].as_array().unwrap().first().cloned()
+    list["items"].as_array()?.first().cloned()
 }
 
 async fn eventually(what: &str, holds: impl Fn() -> bool) {

@@ -225,7 +225,7 @@ fn settled(line: &str) -> Option<String> {
     if let Some(at) =
         words.windows(3).position(|three| three[1] == "s" && three[2].starts_with("ago"))
     {
-        words[at] = "2".to_owned();
+        "2".clone_into(&mut words[at]);
     }
     if !is_event {
         return Some(words.join(" "));
