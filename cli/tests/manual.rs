@@ -109,7 +109,8 @@ fn first_column(page: &str, heading: &str) -> BTreeSet<String> {
 fn the_reference_has_every_variable_and_exit_code() {
     let page = std::fs::read_to_string(place::repository().join("docs/reference.md")).unwrap();
     // Every variable is asked of the environment by one of these, or under a name like these.
-    let asked = ["variable(\"", "text(\"", "flag(\"", "bytes(b\"", "\"ICHOR_", "\"HELM_", "\"OTEL_"];
+    let asked =
+        ["variable(\"", "text(\"", "flag(\"", "bytes(b\"", "\"ICHOR_", "\"HELM_", "\"OTEL_"];
     let mut read = BTreeSet::new();
     for (path, source) in sources() {
         for start in asked {
