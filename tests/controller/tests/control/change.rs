@@ -58,8 +58,12 @@ impl Collector {
 
 /// The values of the spec, and the consent to a plan.
 fn asking(values: &Value, digest: &str, upgrade: &str) -> Value {
-    let mut cluster =
-        talos_cluster(digest, &json!({ "preset": "cilium", "cilium": { "values": values } }));
+    let mut cni = json!({ "preset": "cilium" });
+    // A table that an apply empties becomes a null, which the API server does not take for one.
+    if values.as_object().is_some_and(|values| !values.is_empty()) {
+        cni["cilium"]["values"] = values.clone();
+    }
+    let mut cluster = talos_cluster(digest, &cni);
     if !upgrade.is_empty() {
         cluster["metadata"]["annotations"]["ichor.maesh.dev/upgrade-to"] = upgrade.into();
     }
@@ -215,6 +219,28 @@ async fn an_upgrade_is_told_asked_for_and_made() {
     assert_eq!(told["status"], "True");
     let message = told["message"].as_str().unwrap();
     assert!(message.contains("1.20.0") && message.contains("1.19.6 is deployed"), "{message}");
+
+    // The older chart's Job has a name that no standing rule has; `ichor cni upgrade` grants it.
+    let name = "ichor-cni-older";
+    let place = json!({ "name": name, "namespace": "kube-system" });
+    let job = json!({
+        "apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"],
+        "resourceNames": ["hubble-generate-certs-4a8b800e16"],
+    });
+    let api = "rbac.authorization.k8s.io/v1";
+    apply(
+        &site.plane,
+        &[
+            json!({ "apiVersion": api, "kind": "Role", "metadata": place, "rules": [job] }),
+            json!({
+                "apiVersion": api, "kind": "RoleBinding", "metadata": place,
+                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+                "subjects": [{
+                    "kind": "ServiceAccount", "name": "ichor-cni", "namespace": "kube-system",
+                }],
+            }),
+        ],
+    );
 
     // New values meanwhile keep the chart.
     let values = json!({ "MTU": 1400 });
