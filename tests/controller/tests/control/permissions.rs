@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use controller_tests::handed::Seeded;
 use controller_tests::site::{KubeProxy, Running, Site, condition, talos_cluster};
-use controller_tests::{apply, kubectl};
+use controller_tests::{apply, chart, kubectl};
 use plane::{NodeSpec, PlaneOptions};
 use serde_json::{Value, json};
 
@@ -19,6 +19,9 @@ const SAMPLE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// What a refusal that the controller told must outlast: a step that is only slow.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Ichor's own network policy.
+const POLICY: &str = "ciliumnetworkpolicies/ichor-controller";
 
 /// Changes so far, so that each is another one.
 static CHANGES: AtomicUsize = AtomicUsize::new(1);
@@ -131,6 +134,14 @@ fn without(role: &Value, gone: &Permission) -> Value {
 pub(crate) async fn site() -> Option<Site> {
     let prepare = |plane: std::sync::Arc<plane::Plane>| async move {
         apply(&plane, &cilium());
+        let definition = plane::cilium::stub_definition(
+            "cilium.io",
+            "v2",
+            "CiliumNetworkPolicy",
+            "ciliumnetworkpolicies",
+            true,
+        );
+        apply(&plane, &[definition]);
         for workload in ["ds/cilium", "deploy/cilium-operator"] {
             let status = ["-n", "kube-system", "rollout", "status", workload, "--timeout=90s"];
             plane::support::run(plane.kubectl()?.args(status))?;
@@ -138,8 +149,11 @@ pub(crate) async fn site() -> Option<Site> {
         Ok(())
     };
     let options = PlaneOptions { nodes: NodeSpec::several(1), ..PlaneOptions::default() };
-    let state = plane::support::prepared_state("controller-rights", "1", options, prepare).await;
-    Site::with(state, KubeProxy::Runs).await
+    let state = plane::support::prepared_state("controller-rights", "2", options, prepare).await;
+    let site = Site::bare(state, KubeProxy::Runs).await?;
+    // Everything is switched on that asks for rights.
+    site.install(&chart(), &["--set", "replicas=0,networkPolicies.enabled=true"]);
+    Some(site)
 }
 
 fn cilium() -> Vec<Value> {
@@ -179,7 +193,7 @@ fn reset(site: &Site, has_lease: bool) {
         ["delete", "taloscluster", "cluster"].as_slice(),
         &["-n", "kube-system", "delete", "job/ichor-cni", "secret/ichor-cni-values"],
         &["-n", "kube-system", "delete", "pods", "-l", "job-name=ichor-cni"],
-        &["-n", "ichor-system", "delete", "lease", "ichor-controller"],
+        &["-n", "ichor-system", "delete", "lease/ichor-controller", POLICY],
     ] {
         site.kubectl(&[what, &gone].concat());
     }
@@ -228,13 +242,28 @@ async fn until(what: &str, controller: &Running, is_so: impl Fn() -> bool) -> Re
 
 /// A hand-over that uses everything: refused at first, told again as the cluster changes, asked for
 /// anew, done. What it waited for in vain, if it did.
-async fn hand_over(site: &Site, controller: &Running, change: Change) -> Result<(), String> {
+async fn hand_over(
+    site: &Site,
+    controller: &Running,
+    change: Change,
+    policies: bool,
+) -> Result<(), String> {
     let reason = |reason: &str| condition(&site.cluster(), "CNIHandover")["reason"] == reason;
     job_ends(site, 2, "refused: by the test");
     let cni =
         json!({ "preset": "cilium", "cilium": { "values": { "debug": { "enabled": true } } } });
     apply(&site.plane, &[talos_cluster("", &cni)]);
     until("a refusal", controller, || reason("Refused")).await?;
+    let policy = || {
+        let name = ["-n", "ichor-system", "get", POLICY, "--ignore-not-found", "-o", "name"];
+        !site.kubectl(&name).is_empty()
+    };
+    let what = if policies { "the network policy" } else { "no network policy" };
+    until(what, controller, || policy() == policies).await?;
+    if policies {
+        site.kubectl(&["-n", "ichor-system", "delete", POLICY]);
+        until("the network policy again", controller, policy).await?;
+    }
     let number = CHANGES.fetch_add(1, Ordering::Relaxed);
     let (target, patch) = match change {
         Change::Config => {
@@ -277,7 +306,11 @@ async fn hand_over(site: &Site, controller: &Running, change: Change) -> Result<
         return Err(format!("the nodes run Talos: {env}"));
     }
     until("its Events", controller, || {
-        site.event_reasons() == ["JobCreated", "Refused", "JobCreated", "HandedOver"]
+        let reasons = site.event_reasons();
+        let of_jobs = ["JobCreated", "Refused", "HandedOver"];
+        let reasons: Vec<&str> =
+            reasons.iter().map(String::as_str).filter(|one| of_jobs.contains(one)).collect();
+        reasons == ["JobCreated", "Refused", "JobCreated", "HandedOver"]
     })
     .await
 }
@@ -288,10 +321,22 @@ async fn try_it(
     name: &str,
     change: Change,
     has_lease: bool,
+    policies: bool,
 ) -> (Result<(), String>, String) {
     reset(site, has_lease);
-    let controller = site.controller(name);
-    let result = hand_over(site, &controller, change).await;
+    // Switched off, what is left of it goes.
+    if !policies {
+        apply(
+            &site.plane,
+            &[json!({
+                "apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicy",
+                "metadata": { "name": "ichor-controller", "namespace": "ichor-system" },
+            })],
+        );
+    }
+    let flags: &[&str] = if policies { &["--network-policies"] } else { &[] };
+    let controller = site.controller_with(name, flags, &[]);
+    let result = hand_over(site, &controller, change, policies).await;
     (result, controller.told())
 }
 
@@ -301,7 +346,8 @@ async fn try_it(
 async fn without_any_single_permission_of_the_controller_nothing_is_handed_over() {
     let Some(site) = site().await else { return };
     for change in [Change::Config, Change::Operator] {
-        let (result, log) = try_it(&site, "whole", change, change == Change::Config).await;
+        let is_one = change == Change::Config;
+        let (result, log) = try_it(&site, "whole", change, is_one, is_one).await;
         assert_eq!(result, Ok(()), "with everything, {change:?}\n{log}");
     }
     let roles = roles(&site);
@@ -334,7 +380,8 @@ async fn without_any_single_permission_of_the_controller_nothing_is_handed_over(
         };
         let has_lease = gone.resource == "leases" && gone.verb == "update";
         let name = format!("without-{number}");
-        let (result, log) = try_it(&site, &name, change, has_lease).await;
+        let policies = gone.resource != "ciliumnetworkpolicies" || gone.verb != "delete";
+        let (result, log) = try_it(&site, &name, change, has_lease, policies).await;
         put(&site, role, &Value::Null);
         let resource = gone.resource.as_str();
         let told = format!("cannot {} resource \\\"{resource}\\\"", gone.verb);
