@@ -92,6 +92,10 @@ impl Attempt {
 }
 
 /// What comes of plan and questions.
+#[cfg_attr(
+    not(feature = "controller"),
+    expect(dead_code, reason = "the controller's way reads it")
+)]
 enum Decision {
     /// The command ends here.
     Ended(Exit),

@@ -80,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
 
 impl RestoreFlags {
     /// Whether leaves that were changed stay.
+    #[cfg(feature = "network")]
     pub(crate) const fn keep_leaves(&self) -> bool {
         self.keep_leaves
     }
