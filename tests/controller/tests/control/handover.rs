@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use controller_tests::apply;
-use controller_tests::site::{Site, talos_cluster};
+use controller_tests::site::{Site, condition, talos_cluster};
 use plane::{NodeHealth, Nodes, Plane, PlaneOptions};
 use serde_json::{Value, json};
 use takeover_tests::{values, values_path};
@@ -110,7 +110,18 @@ async fn a1_waits_for_consent_and_is_handed_over() {
     apply(&site.plane, &[talos_cluster(&digest, &cni)]);
     let handed = site.until("HandedOver", 120).await;
     assert!(handed["message"].as_str().unwrap().starts_with("done: Taken over: revision 1"));
-    assert_eq!(site.event_reasons(), ["JobCreated", "ConsentRequired", "JobCreated", "HandedOver"]);
+    let reasons = site.event_reasons();
+    assert_eq!(reasons[..4], ["JobCreated", "ConsentRequired", "JobCreated", "HandedOver"]);
+    // Whether the values of a spec are what was taken over, another Job finds out: it changes nothing.
+    let began = Instant::now();
+    let applied = || condition(&site.cluster(), "ValuesApplied")["status"] == "True";
+    while !applied() {
+        assert!(began.elapsed() < Duration::from_mins(1), "{}", site.cluster()["status"]);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut helm = site.plane.helm().unwrap();
+    let history = plane::support::run(helm.args(["history", "cilium", "-n", "ichor-system"]));
+    assert_eq!(history.unwrap().lines().count(), 2, "one revision under a title");
 }
 
 /// flannel, unmanaged: no Job and no hand-over, and what runs is told.
