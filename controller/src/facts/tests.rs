@@ -66,7 +66,7 @@ fn a_pod_on_a_node_that_does_not_answer_is_given_up() {
     };
     assert_eq!(silent(&node("False")), None);
     let nodes = [silent(&node("Unknown")).unwrap()];
-    let job = json!({ "metadata": { "uid": "j" }, "status": { "active": 1 } });
+    let job = json!({ "metadata": { "uid": "1" }, "status": { "active": 1 } });
     let mut pod = pod("Running", &json!({ "running": {} }));
     pod["spec"] = json!({ "nodeName": "one" });
     let state =

@@ -233,16 +233,20 @@ fn take_away<'p>(object: &mut Value, stored: &StoredObject, paths: impl Iterator
 fn prune(object: &mut Value, path: &Path) {
     let mut at = above(path);
     while !at.0.is_empty() {
-        let is_empty = match find(object, &at) {
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(Value::Array(items)) => items.is_empty(),
-            _ => false,
-        };
-        if !is_empty {
+        if !find(object, &at).is_some_and(|value| is_empty(value)) {
             return;
         }
         remove(object, &at);
         at = above(&at);
+    }
+}
+
+/// Whether it is a map or a list without anything in it.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
     }
 }
 
@@ -273,7 +277,8 @@ fn put(object: &mut Value, path: &Path, value: &Value) {
         at = below;
     }
     match (last, at) {
-        (Step::Key(key), Value::Object(map)) => {
+        // An empty map or list takes the place of nothing: what stands in it is somebody else's.
+        (Step::Key(key), Value::Object(map)) if !(is_empty(value) && map.contains_key(key)) => {
             map.insert(key.clone(), value.clone());
         }
         (Step::Item(_), Value::Array(items)) if !items.contains(value) => items.push(value.clone()),
