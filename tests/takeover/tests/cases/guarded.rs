@@ -96,7 +96,10 @@ async fn tried(objects: &[Value], case: &Case, rights: &BTreeSet<String>, digest
     memory.load(all.map(|object| (String::new(), object)).collect()).unwrap();
     let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
     let engine = Engine::new(EngineOptions::default());
-    let (missing, planned) = case.missing(&cluster, &*clock, &engine).await;
+    let (mut missing, planned) = case.missing(&cluster, &*clock, &engine).await;
+    // One right may be needed for two things, and is then told twice.
+    missing.sort();
+    missing.dedup();
     let written = |memory: &MemoryCluster| {
         let mut objects = memory.objects();
         objects.retain(|object| text(object, "/kind") != "Lease");
