@@ -16,20 +16,20 @@ const PATH: &str = "v1/traces";
 /// spoken.
 pub(super) fn traces(environment: &Environment) -> Result<Option<Traces>, CommandError> {
     let text = |name: &str| environment.text(name).filter(|text| !text.trim().is_empty());
-    let (name, url) = match text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
-        Some(url) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url.to_owned()),
-        None => match text("OTEL_EXPORTER_OTLP_ENDPOINT") {
-            Some(url) => {
-                let slash = if url.ends_with('/') { "" } else { "/" };
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("{url}{slash}{PATH}"))
-            }
-            None => return Ok(None),
-        },
+    let (name, base, path) = if let Some(url) = text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, "")
+    } else if let Some(base) = text("OTEL_EXPORTER_OTLP_ENDPOINT") {
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", base, PATH)
+    } else {
+        return Ok(None);
     };
-    if port(&url).is_none() {
+    // What is given, before anything of ours could pass for its host.
+    if port(base).is_none() {
         let message = format!("{name}: it begins with http:// or https:// and names a host");
         return Err(CommandError::new(message));
     }
+    let slash = if path.is_empty() || base.ends_with('/') { "" } else { "/" };
+    let url = format!("{base}{slash}{path}");
     for name in ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"] {
         if let Some(protocol) = text(name).filter(|protocol| *protocol != "http/json") {
             return Err(CommandError::new(format_args!(
