@@ -37,10 +37,10 @@ use crate::place::{CHANGE, Deed, Place};
 use crate::plan::before::Before;
 use crate::plan::make::{gated, refusal, told};
 use crate::plan::making::Making;
-use crate::plan::preconditions::{Settled, health, owned_change, shown};
+use crate::plan::preconditions::{Settled, health, overridden, owned_change};
 use crate::plan::{
-    CHANGE_SCHEMA_VERSION, ChartAbout, DryRuns, Found, Key, KubePrism, Needs, Outcome, OwnedChange,
-    Plan, PlanError, Prepared, Refusal, WhoWrites,
+    CHANGE_SCHEMA_VERSION, ChartAbout, DryRuns, Found, Key, KubePrism, Needs, Outcome, Plan,
+    PlanError, Prepared, Refusal, WhoWrites,
 };
 use crate::run::lock::LeaseName;
 use crate::run::own;
@@ -411,16 +411,7 @@ fn settle(
     let told = if replaces { "replaced" } else { "enabled" };
     told.clone_into(&mut plan.found.kube_proxy);
     let effective = values::effective(&user, &facts).map_err(|error| refusal("Values", error))?;
-    plan.values.overridden = effective
-        .overridden
-        .iter()
-        .map(|one| OwnedChange {
-            key: one.key.clone(),
-            from: shown(Some(&one.said)),
-            to: shown(one.wanted.as_ref()),
-            needs_consent: false,
-        })
-        .collect();
+    plan.values.overridden = overridden(&effective);
     plan.values.changes = owned::changes(&facts).into_iter().map(owned_change).collect();
     Ok(Settled {
         provenance: Provenance {

@@ -238,16 +238,7 @@ pub(super) fn settle(
             return None;
         }
     };
-    plan.values.overridden = effective
-        .overridden
-        .iter()
-        .map(|one| OwnedChange {
-            key: one.key.clone(),
-            from: shown(Some(&one.said)),
-            to: shown(one.wanted.as_ref()),
-            needs_consent: false,
-        })
-        .collect();
+    plan.values.overridden = overridden(&effective);
     plan.values.added = effective
         .added
         .iter()
@@ -290,6 +281,17 @@ fn own_outcome(provenance: &Provenance) -> Outcome {
 pub(super) fn is_deployed(provenance: &Provenance) -> bool {
     let newest = provenance.own.as_ref().and_then(|own| own.newest());
     newest.map(provenance::Revision::status) == Some(helm_rs::release::Status::Deployed)
+}
+
+/// What the user said under keys that are decided otherwise.
+pub(crate) fn overridden(effective: &values::Effective) -> Vec<OwnedChange> {
+    let told = |one: &values::Overridden| OwnedChange {
+        key: one.key.clone(),
+        from: shown(Some(&one.said)),
+        to: shown(one.wanted.as_ref()),
+        needs_consent: false,
+    };
+    effective.overridden.iter().map(told).collect()
 }
 
 pub(crate) fn shown(value: Option<&goyaml::Value>) -> String {

@@ -50,3 +50,21 @@ pub fn apply(plane: &Plane, objects: &[Value]) {
     let output = kubectl(plane, &["apply", "--server-side"], &list);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// A DaemonSet that is told for flannel.
+pub fn flannel() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": { "name": "kube-flannel-ds", "namespace": "kube-system" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "flannel" } },
+            "template": {
+                "metadata": { "labels": { "app": "flannel" } },
+                "spec": { "containers": [{
+                    "name": "kube-flannel", "image": "ghcr.io/flannel-io/flannel:v0.26.1",
+                }] },
+            },
+        },
+    })
+}

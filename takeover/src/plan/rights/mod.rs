@@ -13,7 +13,7 @@
 mod ask;
 pub(crate) mod needs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use helm_rs::action::rights::Right;
 use helm_rs::cluster::{Cluster, Subject};
@@ -118,7 +118,8 @@ pub(crate) async fn check(
         WhoWrites::Other(subject) | WhoWrites::Granted(subject) => &subject.user,
     };
     let allowed = |right: &Right| answers.get(right).copied().unwrap_or(false);
-    let mut missing: BTreeSet<Missing> = BTreeSet::new();
+    // A right that several things need is one right to grant.
+    let mut missing: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
     for need in &needs.list {
         if need.alternatives.iter().any(|all| all.iter().all(allowed)) {
             continue;
@@ -126,14 +127,15 @@ pub(crate) async fn check(
         // The first alternative is the one that is told.
         for right in need.alternatives.first().into_iter().flatten() {
             if !allowed(right) {
-                missing.insert(Missing {
-                    rule: right.to_string(),
-                    needed_for: need.needed_for.clone(),
-                    role: role_of(identity, need, right, needs),
-                });
+                let told = (right.to_string(), role_of(identity, need, right, needs));
+                missing.entry(told).or_default().insert(&need.needed_for);
             }
         }
     }
+    let missing = missing.into_iter().map(|((rule, role), needed_for)| {
+        let needed_for: Vec<&str> = needed_for.into_iter().collect();
+        Missing { rule, needed_for: needed_for.join(", "), role }
+    });
     unchecked.sort();
     unchecked.dedup();
     Rights {
@@ -143,7 +145,7 @@ pub(crate) async fn check(
             identity.to_owned()
         },
         checked: answers.len(),
-        missing: missing.into_iter().collect(),
+        missing: missing.collect(),
         unchecked,
         granted: matches!(who, WhoWrites::Granted(_)),
         deed: needs.deed,

@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use controller_tests::site::{IMAGE, KubeProxy, Site, condition};
-use controller_tests::{apply, chart};
+use controller_tests::{apply, chart, flannel};
 use plane::PlaneOptions;
 use serde_json::{Value, json};
 use test_support::place::repository;
@@ -436,21 +436,4 @@ async fn an_unmanaged_cluster_is_written_down() {
         assert_eq!(told.code, Some(2), "{arguments:?}");
         assert!(told.err.contains(message), "{arguments:?}: {}", told.err);
     }
-}
-
-fn flannel() -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": { "name": "kube-flannel-ds", "namespace": "kube-system" },
-        "spec": {
-            "selector": { "matchLabels": { "app": "flannel" } },
-            "template": {
-                "metadata": { "labels": { "app": "flannel" } },
-                "spec": { "containers": [{
-                    "name": "kube-flannel", "image": "ghcr.io/flannel-io/flannel:v0.26.1",
-                }] },
-            },
-        },
-    })
 }

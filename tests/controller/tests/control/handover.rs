@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use controller_tests::apply;
 use controller_tests::site::{Site, condition, talos_cluster};
+use controller_tests::{apply, flannel};
 use plane::{NodeHealth, Nodes, Plane, PlaneOptions};
 use serde_json::{Value, json};
 use takeover_tests::{values, values_path};
@@ -131,20 +131,6 @@ async fn an_unmanaged_cluster_is_left_alone() {
     let options = PlaneOptions::default();
     let state = plane::support::prepared_state("controller-bare", "1", options, prepare).await;
     let Some(site) = Site::new(state).await else { return };
-    let flannel = json!({
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": { "name": "kube-flannel-ds", "namespace": "kube-system" },
-        "spec": {
-            "selector": { "matchLabels": { "app": "flannel" } },
-            "template": {
-                "metadata": { "labels": { "app": "flannel" } },
-                "spec": { "containers": [{
-                    "name": "kube-flannel", "image": "ghcr.io/flannel-io/flannel:v0.26.1",
-                }] },
-            },
-        },
-    });
     let _one = site.controller("one");
     let mut cluster = talos_cluster("", &json!({ "preset": "unmanaged" }));
     cluster["metadata"]["annotations"] = json!({ "ichor.maesh.dev/adopted": "true" });
@@ -160,7 +146,7 @@ async fn an_unmanaged_cluster_is_left_alone() {
     };
     // Nodes are Ready by what nobody knows.
     detected("other", 30).await;
-    apply(&site.plane, &[flannel]);
+    apply(&site.plane, &[flannel()]);
     detected("flannel", 5).await;
     let status = site.cluster()["status"].clone();
     assert_eq!(status["cni"], json!({ "detected": "flannel", "detectedVersion": "v0.26.1" }));
