@@ -137,11 +137,10 @@ async fn each_missing_right_is_named_before_any_write() {
             // Where a wider right was held, a narrower one that it covered is told at its place.
             let [told] = tried.missing.as_slice() else { panic!("{name}: {:?}", tried.missing) };
             assert!(told == right || unnamed(told) == *right, "{name}, without {right}: {told}");
-            assert!(
-                tried.error.contains(told),
-                "{name}, without {right}: {told} is not in {}",
-                tried.error
-            );
+            // A plan stops at the object that it may not read and names that one; a run has looked for
+            // its stored plan before, and names the right that is gone.
+            let is_named = [told, right].into_iter().any(|one| tried.error.contains(one.as_str()));
+            assert!(is_named, "{name}, without {right}: {}", tried.error);
         }
         println!("{name}: {} rights, each of them needed", rights.len());
     }
