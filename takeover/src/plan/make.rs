@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt as _};
 use goyaml::Map;
 use helm_rs::action::rights::Right;
 use helm_rs::apply::{Created, Item};
-use helm_rs::cluster::{Clock, Cluster, ClusterError, ErrorKind};
+use helm_rs::cluster::{Clock, Cluster, ClusterError};
 use helm_rs::error_chain;
 use helm_rs::render::Engine;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use super::asks::consent;
 use super::before;
 use super::begun;
 use super::cause::{self, Causes, object_key};
+use super::left::{foreign_only, left_objects};
 use super::making::Making;
 use super::origin::leaves_no_values;
 use super::preconditions::{Settled, is_deployed, preconditions, settle};
@@ -29,8 +30,8 @@ use super::rights::{self, Needs, Rights, WhoWrites};
 use super::room;
 use super::state::{State, read_live, show, state};
 use super::{
-    Action, ChartAbout, Computed, DryRuns, Key, KubePrism, ObjectAbout, Outcome, Plan, Refusal,
-    SCHEMA_VERSION, digest, hash_leaves, kube_prism, unseen,
+    Action, ChartAbout, Computed, DryRuns, Key, KubePrism, Outcome, Plan, Refusal, SCHEMA_VERSION,
+    digest, hash_leaves, kube_prism, unseen,
 };
 use crate::access::{Purpose, needs_to_look};
 use crate::gate::{self, Desired};
@@ -570,38 +571,4 @@ fn causes(source: &Source<'_>, settled: &Settled, plan: &Plan, survey: &Survey) 
         causes.user = cause::index(objects.iter());
     }
     causes
-}
-
-/// Objects of the foreign release that the chart does not render.
-fn foreign_only(survey: &Survey, settled: &Settled, rendered: &Rendered) -> Vec<Item> {
-    let Origin::Release(release) = &settled.provenance.source else { return Vec::new() };
-    let mut items =
-        rendered::manifest_objects(&survey.discovery, &release.manifest, &settled.namespace);
-    items.retain(|item| !rendered.objects.iter().any(|object| object.item.matches(item)));
-    items
-}
-
-/// Those that are live. One that may not be read counts as live; the missing right is told apart.
-async fn left_objects(making: &Making<'_>, foreign_only: &[Item]) -> Vec<ObjectAbout> {
-    let cluster = &**making.cluster;
-    let live: Vec<bool> = stream::iter(foreign_only.iter().map(|item| async move {
-        match cluster.get(&item.target).await {
-            Ok(_) => true,
-            Err(error) => error.kind() == ErrorKind::Forbidden,
-        }
-    }))
-    .buffered(CONCURRENCY)
-    .collect()
-    .await;
-    foreign_only
-        .iter()
-        .zip(live)
-        .filter(|(_, is_live)| *is_live)
-        .map(|(item, _)| ObjectAbout {
-            api_version: item.kind().api_version(),
-            kind: item.kind().kind.clone(),
-            namespace: item.target.namespace.clone(),
-            name: item.target.name.clone(),
-        })
-        .collect()
 }

@@ -11,6 +11,7 @@ mod cause;
 mod digest;
 mod dry_runs;
 mod kube_prism;
+mod left;
 pub(crate) mod make;
 pub(crate) mod making;
 pub(crate) mod origin;

@@ -11,10 +11,11 @@ use takeover::plan::{Outcome, Plan, Prepared};
 use takeover::run::{Done, LeftOver, RunError};
 
 use crate::commands::Context;
+use crate::commands::cni::account::account;
 use crate::commands::cni::ask::confirm;
 use crate::commands::cni::rehearse::{RehearsalFlags, rehearse};
 use crate::commands::cni::report::ReportFlags;
-use crate::commands::cni::shared::{ConsentFlags, PlanFlags, Work, account, no, run_error};
+use crate::commands::cni::shared::{ConsentFlags, PlanFlags, Work, no, run_error};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::Output;

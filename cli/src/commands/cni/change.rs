@@ -11,10 +11,11 @@ use serde_json::Value;
 use takeover::job;
 use takeover::plan::{Outcome, Plan, Prepared, WhoWrites};
 
+use super::account::account;
 use super::ask::confirm;
 use super::place::PlaceFlags;
 use super::report::ReportFlags;
-use super::shared::{Change, ConsentFlags, PlanFlags, Work, account, no, run_error};
+use super::shared::{Change, ConsentFlags, PlanFlags, Work, no, run_error};
 use super::{plan, rights};
 use crate::commands::Context;
 use crate::commands::adopt::check_consent;

@@ -1,5 +1,6 @@
 //! `ichor cni`: the cluster's Cilium under ichor's release.
 
+pub(crate) mod account;
 pub(crate) mod ask;
 #[cfg(feature = "controller")]
 mod change;

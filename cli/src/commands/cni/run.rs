@@ -10,7 +10,8 @@ use clap::Args;
 use takeover::job::{Summary, TALOS_API_SERVER};
 use takeover::plan::KubePrism;
 
-use super::shared::{ChangeFlags, ConsentFlags, PlanFlags, account, no, run_error};
+use super::account::account;
+use super::shared::{ChangeFlags, ConsentFlags, PlanFlags, no, run_error};
 use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
