@@ -133,7 +133,22 @@ impl<'l> Life<'l> {
         let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
         arguments.extend(["-n", &self.namespace]);
         let outcome = program.run(&self.plane.kubeconfig(), &arguments);
+        if self.is_alone {
+            self.await_terminating_namespaces();
+        }
         Some(self.masked(&summary(&outcome)))
+    }
+
+    /// Neither program waits for what it deleted to be gone, and how long a namespace takes to go is
+    /// not the program's doing: the next step would meet it or not, by chance.
+    fn await_terminating_namespaces(&self) {
+        let named_by_phase =
+            "jsonpath={range .items[*]}{.status.phase} {.metadata.name}{'\\n'}{end}";
+        let namespaces = kubectl(self.plane, &["get", "namespaces", "-o", named_by_phase]);
+        for name in namespaces.lines().filter_map(|line| line.strip_prefix("Terminating ")) {
+            let wait = ["wait", "--for=delete", "namespace", name, "--timeout=60s"];
+            kubectl(self.plane, &wait);
+        }
     }
 
     fn masked(&self, text: &str) -> String {

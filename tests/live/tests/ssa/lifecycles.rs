@@ -25,10 +25,12 @@ async fn ssa_lifecycle() {
     pair.compare("rolled back");
 
     take(&pair, "configmap/web", r#"{"data":{"step":"mine"}}"#);
+    // Within what the chart's HorizontalPodAutoscaler allows: whatever is outside of that, its
+    // controller sets, and then owns, by the time of the plan or after it.
     take(
         &pair,
         "deployment/web",
-        r#"{"spec":{"replicas":7,"template":{"spec":{"containers":[{"name":"web","image":"registry.example/mine:1"}]}}}}"#,
+        r#"{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"web","image":"registry.example/mine:1"}]}}}}"#,
     );
     let plan = told(&Peer::Ichor.run(&pair.ichor, &format!("plan upgrade web @web {two}")));
     for line in [
