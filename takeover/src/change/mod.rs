@@ -118,6 +118,8 @@ struct Release {
     deployed: Record,
     /// The newest one, where a change stopped at it.
     stopped: Option<Record>,
+    /// The revision that a change writes.
+    revision: i64,
     /// What was asked for last.
     asked: Option<Asked>,
 }
@@ -263,7 +265,8 @@ async fn release(request: &Request<'_>) -> Result<Result<Release, Refusal>, Plan
     };
     let asked = stored.and_then(|stored| stored.asked);
     let stopped = own.stopped.map(|stopped| stopped.record);
-    Ok(Ok(Release { deployed: own.deployed.record, stopped, asked }))
+    let revision = own.revision;
+    Ok(Ok(Release { deployed: own.deployed.record, stopped, revision, asked }))
 }
 
 /// The chart that is rendered, with the version that it brings.
@@ -351,8 +354,10 @@ fn wanted(
         .map_err(|error| refusal("Record", error_chain(&error)))?
         .unwrap_or_default();
     let last = release.asked.clone().unwrap_or_default();
-    // What a change that stopped asked for is not in the deployed record's values.
-    let before = if release.stopped.is_some() { last.before } else { last.now };
+    let deployed =
+        release.deployed.revision().map_err(|error| refusal("Record", error_chain(&error)))?;
+    // What a change that did not come to its end asked for is not in the deployed record's values.
+    let before = if last.revision > deployed { last.before } else { last.now };
     let table = |value: &Value| {
         let text = if value.is_null() { "{}".to_owned() } else { value.to_string() };
         match goyaml::json::from_json(text.as_bytes(), &Limits::default()) {
@@ -371,6 +376,7 @@ fn wanted(
         now: json_of(&now).map_err(|error| refusal("Values", error))?,
         upgrade: request.upgrade,
         kube_proxy: request.kube_proxy.map(Replacement::is_on),
+        revision: release.revision,
     };
     Ok((overlay(&base, &before_map, &now), asked))
 }

@@ -3,8 +3,8 @@
 use goyaml::{Map, Value};
 
 /// The release's values with what is wanted: `wanted` over `base`, and without what `before` asked
-/// for and `wanted` does not ask for any more. What nobody asked for, such as values that were taken
-/// over, stays.
+/// for and `wanted` does not ask for any more. What nobody asked for stays: values that were taken
+/// over, and those that an action on the release brought since, such as a rollback.
 pub(super) fn overlay(base: &Map, before: &Map, wanted: &Map) -> Map {
     let mut values = base.clone();
     lay(&mut values, before, wanted);
@@ -24,7 +24,8 @@ fn lay(values: &mut Map, before: &Map, wanted: &Map) {
                     values.remove(key);
                 }
             }
-            _ => drop(values.remove(key)),
+            (old, Some(value)) if value == old => drop(values.remove(key)),
+            _ => {}
         }
     }
     for (key, new) in wanted {
@@ -65,8 +66,11 @@ mod tests {
             // A list is one value; a null is one too, by which Helm drops a default.
             ("{a: [1, 2]}", "{a: [1, 2]}", "{a: [3]}", "{a: [3]}"),
             ("{a: 1}", "{}", "{a: null}", "{a: null}"),
-            // Somebody changed by hand what was asked for: it is not asked for any more.
-            ("{a: 5}", "{a: 1}", "{}", "{}"),
+            // Another value has come since, by hand or by a rollback: not what was asked for.
+            ("{a: 5}", "{a: 1}", "{}", "{a: 5}"),
+            ("{b: {c: 2, d: 4}}", "{b: {c: 2, d: 3}}", "{}", "{b: {d: 4}}"),
+            ("{b: 1}", "{b: {c: 2}}", "{}", "{b: 1}"),
+            ("{b: {c: 2}}", "{b: 1}", "{}", "{b: {c: 2}}"),
         ] {
             let got = overlay(&values(base), &values(before), &values(wanted));
             assert_eq!(got, values(expected), "{base} - {before} + {wanted}");

@@ -20,7 +20,7 @@ use super::execute::{
 };
 use super::lock::Lock;
 use super::own::{Own, Records, records};
-use super::stored::StoredPlan;
+use super::stored::{Asked, StoredPlan};
 use super::strangers::Live;
 use super::{Fenced, record, rights};
 use crate::plan::{Outcome, Prepared};
@@ -146,14 +146,20 @@ async fn nothing<S: Subject>(
     own: Own,
     done: Done,
 ) -> Result<Done, RunError> {
-    let asked = |asked: &super::stored::Asked| asked.now.clone();
-    let before = stored.and_then(|stored| stored.asked.as_ref()).map(asked);
-    if before != prepared.asked.as_ref().map(asked) {
-        StoredPlan::of(prepared).write(cluster, run.request.place()).await?;
+    let deployed = own.deployed.record.revision().map_err(StorageError::Field)?;
+    let mut plan = StoredPlan::of(prepared);
+    if let Some(asked) = &mut plan.asked {
+        asked.revision = deployed;
+    }
+    // The same, asked for by a change that wrote nothing, counts from now on.
+    let key = |asked: &Asked| (asked.now.clone(), asked.revision > deployed);
+    let before = stored.and_then(|stored| stored.asked.as_ref()).map(key);
+    if before != plan.asked.as_ref().map(key) {
+        plan.write(cluster, run.request.place()).await?;
     }
     supersede(storage, own.stale).await?;
     let summary = Some(prepared.plan.summary());
-    Ok(Done { nothing: true, revision: own.revision.saturating_sub(1), summary, ..done })
+    Ok(Done { nothing: true, revision: deployed, summary, ..done })
 }
 
 /// Marks records of before.

@@ -69,7 +69,8 @@ pub struct Done {
     pub deleted: Vec<String>,
     /// Objects that were as they should be.
     pub unchanged: usize,
-    /// The plan that was carried out, in short; none when nothing was left to be done.
+    /// The plan that was carried out, in short, by this run or an earlier one, with the chart that
+    /// the release has now; none when ichor's records have no such plan.
     pub summary: Option<Summary>,
     /// Whether it was a change of ichor's own release.
     pub changed: bool,
@@ -182,8 +183,8 @@ async fn locked<S: Subject>(
     let now = clock.now().to_string();
     let mut done = Done::default();
     let Work { stored, mut record, live } = match last {
-        Some(own::Newest { revision, status: Status::Deployed, .. }) => {
-            return deployed(run, lock, cluster, stored, revision).await;
+        Some(newest @ own::Newest { status: Status::Deployed, .. }) => {
+            return deployed(run, lock, cluster, stored, &newest).await;
         }
         Some(own::Newest { stored: mut last, revision, status, .. }) => {
             // Everything that may refuse comes before the first write.
@@ -291,8 +292,9 @@ async fn deployed<S: Subject>(
     lock: &Lock<'_>,
     cluster: &Fenced<'_>,
     stored: Option<StoredPlan>,
-    revision: i64,
+    newest: &own::Newest,
 ) -> Result<Done, RunError> {
+    let revision = newest.revision;
     let Some(stored) = stored else { return check_done(run, lock, revision).await };
     let live = match backup::live(cluster, &stored.plan.records).await {
         Err(BackupError::Cluster { source, doing }) if source.kind() == ErrorKind::Forbidden => {
@@ -304,7 +306,12 @@ async fn deployed<S: Subject>(
     };
     if live.is_empty() {
         let done = check_done(run, lock, revision).await?;
-        return Ok(Done { left: left(&stored.plan), ..done });
+        // Changes since then may have brought another chart than the takeover's.
+        let mut summary = stored.plan.summary();
+        if let Ok(chart) = newest.stored.record.chart() {
+            summary.chart = chart.metadata.version;
+        }
+        return Ok(Done { left: left(&stored.plan), summary: Some(summary), ..done });
     }
     Denied::other_plan(run.digest.as_deref(), &stored.plan.digest, || {
         Some(Box::new(stored.plan.summary()))

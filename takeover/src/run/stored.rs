@@ -91,6 +91,10 @@ pub struct Asked {
     /// Whether Cilium is to stand in for kube-proxy; none: as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<bool>,
+    /// The revision that has them once it is deployed: the one that this change writes, or the one
+    /// that was deployed where there was nothing to write.
+    #[serde(default)]
+    pub revision: i64,
 }
 
 /// A plan as it is stored, with the credentials beside it.

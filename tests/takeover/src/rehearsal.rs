@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cilium::kube_proxy::Replacement;
+use goyaml::Map;
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::memory::{MemoryCluster, MemoryOptions};
 use helm_rs::cluster::snapshot::{About, End};
@@ -18,12 +20,14 @@ use helm_rs::cluster::{
 use helm_rs::error_chain;
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::{Value, json};
+use takeover::change;
 use takeover::place::{CILIUM, Place};
-use takeover::plan::{Prepared, Request, WhoWrites, prepare};
+use takeover::plan::{Outcome, Prepared, Request, WhoWrites, prepare};
 use takeover::run::backup::{Backup, backups};
 use takeover::run::restore::restore;
 use takeover::run::{Done, Run, RunError, take_over};
 use takeover::snapshot::{Stage, lasting};
+use takeover::subject::Subject;
 
 use crate::releases::Case;
 use crate::{Bed, export, pinned};
@@ -37,6 +41,19 @@ pub enum Action {
     Restore,
     /// What is done to a release of any chart.
     Release,
+    /// A change of ichor's own release.
+    Change,
+}
+
+/// A change of ichor's own release.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// The values that are asked for.
+    pub values: Map,
+    /// Whether the release is brought to the pinned chart.
+    pub upgrade: bool,
+    /// Who is to answer for Services; none: as it is.
+    pub kube_proxy: Option<Replacement>,
 }
 
 /// Something that is done on a cluster in memory, again and again from the same state.
@@ -51,6 +68,8 @@ pub struct Rehearsal {
     pub digest: String,
     /// What is done, where that is an action on a release of any chart.
     pub case: Option<Case>,
+    /// What is changed, where that is a change of ichor's own release.
+    pub wish: Option<Wish>,
     engine: Engine,
     pinned: cilium::pinned::Pinned,
 }
@@ -102,6 +121,10 @@ impl Tried for Stage {
     }
 }
 
+fn objects_of(stage: &Stage) -> Vec<Value> {
+    stage.memory.objects().iter().map(|object| (**object).clone()).collect()
+}
+
 /// Whether an object is a record that is no Cilium's of ichor's.
 fn is_record(object: &Value) -> bool {
     let name = text(object, "/metadata/name");
@@ -139,18 +162,23 @@ impl Rehearsal {
         Self::takeover(objects).await
     }
 
-    /// A takeover of objects.
-    pub async fn takeover(objects: Vec<Value>) -> Self {
-        let originals = objects.iter().filter(|object| is_record(object)).cloned().collect();
-        let mut rehearsal = Self {
-            action: Action::TakeOver,
+    fn new(action: Action, objects: Vec<Value>, originals: Vec<Value>) -> Self {
+        Self {
+            action,
             objects,
             originals,
             digest: String::new(),
             case: None,
+            wish: None,
             engine: Engine::new(EngineOptions::default()),
             pinned: pinned(),
-        };
+        }
+    }
+
+    /// A takeover of objects.
+    pub async fn takeover(objects: Vec<Value>) -> Self {
+        let originals = objects.iter().filter(|object| is_record(object)).cloned().collect();
+        let mut rehearsal = Self::new(Action::TakeOver, objects, originals);
         let prepared = rehearsal.plan(&rehearsal.stage()).await;
         assert!(!prepared.plan.is_refused(), "{:?}", prepared.plan.refusals);
         println!("{:?}", prepared.plan.figures());
@@ -158,18 +186,25 @@ impl Rehearsal {
         rehearsal
     }
 
+    /// Ichor's own release as it stands among objects, which nothing is done to by itself.
+    pub fn owned(objects: Vec<Value>) -> Self {
+        Self::new(Action::Change, objects, Vec::new())
+    }
+
     /// The restore of a takeover that was made.
     pub fn restore_of(stage: &Stage, originals: Vec<Value>) -> Self {
-        let objects = stage.memory.objects().iter().map(|object| (**object).clone()).collect();
-        Self {
-            action: Action::Restore,
-            objects,
-            originals,
-            digest: String::new(),
-            case: None,
-            engine: Engine::new(EngineOptions::default()),
-            pinned: pinned(),
-        }
+        Self::new(Action::Restore, objects_of(stage), originals)
+    }
+
+    /// A change of the release that a takeover, or another change, left.
+    pub async fn change_of(&self, stage: &Stage, wish: Wish) -> Self {
+        let mut rehearsal = Self::new(Action::Change, objects_of(stage), self.originals.clone());
+        rehearsal.wish = Some(wish);
+        let prepared = rehearsal.planned_change(&rehearsal.stage()).await;
+        assert_eq!(prepared.plan.outcome, Outcome::Change, "{:?}", prepared.plan.refusals);
+        println!("{:?}", prepared.plan.figures());
+        rehearsal.digest = prepared.plan.digest;
+        rehearsal
     }
 
     /// An action on a release of any chart.
@@ -180,21 +215,12 @@ impl Rehearsal {
 
     /// The restore of an action on a release that was done.
     pub async fn undo_of(&self, stage: &Stage) -> Self {
-        let objects = stage.memory.objects().iter().map(|object| (**object).clone()).collect();
         let undo = self.case.as_ref().expect("a release").undo();
-        Self::release_of(objects, self.originals.clone(), undo).await
+        Self::release_of(objects_of(stage), self.originals.clone(), undo).await
     }
 
     async fn release_of(objects: Vec<Value>, originals: Vec<Value>, case: Case) -> Self {
-        let mut rehearsal = Self {
-            action: Action::Release,
-            objects,
-            originals,
-            digest: String::new(),
-            case: None,
-            engine: Engine::new(EngineOptions::default()),
-            pinned: pinned(),
-        };
+        let mut rehearsal = Self::new(Action::Release, objects, originals);
         let stage = rehearsal.stage();
         let cluster: Arc<dyn Cluster> = stage.cluster();
         rehearsal.digest = case.digest(&cluster, &*stage.clock, &rehearsal.engine).await;
@@ -256,9 +282,41 @@ impl Rehearsal {
         holder: &str,
         digest: Option<&str>,
     ) -> Result<Done, RunError> {
+        Self::carry_out(self.request(stage), holder, digest).await
+    }
+
+    fn change<'a>(&'a self, stage: &'a Stage) -> change::Request<'a> {
+        let wish = self.wish.as_ref().expect("a change");
+        change::Request {
+            cluster: stage.cluster(),
+            clock: &*stage.clock,
+            engine: &self.engine,
+            pinned: &self.pinned,
+            values: Some(&wish.values),
+            upgrade: wish.upgrade,
+            kube_proxy: wish.kube_proxy,
+            who_writes: WhoWrites::Caller,
+            entropy: [7; 32],
+            dry_runs: None,
+        }
+    }
+
+    /// The plan of a change.
+    pub async fn planned_change(&self, stage: &Stage) -> Prepared {
+        Box::pin(change::prepare(&self.change(stage)))
+            .await
+            .unwrap_or_else(|error| panic!("{}", error_chain(&error)))
+    }
+
+    /// Plans and carries out what is asked for.
+    async fn carry_out<S: Subject>(
+        request: S,
+        holder: &str,
+        digest: Option<&str>,
+    ) -> Result<Done, RunError> {
         let cancel = Cancel::default();
         let run = Run {
-            request: self.request(stage),
+            request,
             digest: digest.map(str::to_owned),
             accept_changes: true,
             accept_diff: true,
@@ -278,6 +336,10 @@ impl Rehearsal {
                 .await
                 .map(drop)
                 .map_err(|error| error_chain(&error)),
+            Action::Change => Self::carry_out(self.change(stage), holder, Some(&self.digest))
+                .await
+                .map(drop)
+                .map_err(|error| error_chain(&error)),
             Action::Restore => {
                 let cluster = stage.cluster();
                 let done =
@@ -294,7 +356,8 @@ impl Rehearsal {
     }
 
     /// Every foreign record is there, or a verified backup of it, to the byte; and at most one
-    /// record of ichor's says that it is deployed.
+    /// record of ichor's says that it is deployed. A change has two for a moment: the record before
+    /// is superseded once the new one is deployed, so that there never is none.
     pub async fn nothing_is_lost(&self, stage: &Stage) {
         let backups = backups(&*stage.memory, &self.place()).await.expect("backups");
         for original in &self.originals {
@@ -307,7 +370,8 @@ impl Rehearsal {
         }
         let own = stage.own_records();
         let deployed = own.iter().filter(|(_, status)| status == "deployed").count();
-        assert!(deployed <= 1, "{own:?}");
+        let least = usize::from(self.action == Action::Change);
+        assert!((least..=1 + least).contains(&deployed), "{own:?}");
     }
 
     /// Kills the run at each point, runs it again, and compares the end; the number of points.

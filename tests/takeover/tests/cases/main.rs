@@ -17,6 +17,7 @@ mod a5;
 mod a6;
 mod a9;
 mod begun;
+mod changed;
 mod commands;
 mod credentials;
 mod damaged;
