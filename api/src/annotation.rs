@@ -11,3 +11,6 @@ pub const ACCEPTED_PLAN: &str = "ichor.maesh.dev/accepted-plan";
 /// The version of Cilium's chart that the operator asks to upgrade to. It has to be the one that this
 /// ichor brings, as the condition `CiliumUpgradeAvailable` names it; nothing is upgraded without it.
 pub const UPGRADE_TO: &str = "ichor.maesh.dev/upgrade-to";
+/// Any value: another one than before has the controller try again what it refused, as any other
+/// annotation that is changed does. `ichor adopt` counts it up.
+pub const RETRY: &str = "ichor.maesh.dev/retry";

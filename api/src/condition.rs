@@ -30,6 +30,10 @@ pub mod reason {
     pub const WAITING_FOR_AGENTS: &str = "WaitingForAgents";
     /// False: the Job failed, and is tried again.
     pub const JOB_FAILED: &str = "JobFailed";
+    /// The Job cannot be made: the API server refuses it.
+    pub const NOT_MADE: &str = "NotMade";
+    /// The controller cannot see the cluster's objects.
+    pub const NOT_SEEN: &str = "NotSeen";
     /// False: the Job waits for a consent.
     pub const CONSENT_REQUIRED: &str = "ConsentRequired";
     /// False: it is refused until something changes.

@@ -79,7 +79,7 @@ pub(crate) fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> A
         // A hand-over by an earlier ichor.
         .or_else(|| Some(at_hand_over(cluster)));
     let mut chart = before.and_then(|cni| cni.chart_version.clone());
-    if let Some(job) = facts.job.as_ref().filter(|job| !job.goal.is_empty()) {
+    if let Some(job) = facts.job.as_ref().filter(|job| !job.goal.is_empty() && job.is_of(cluster)) {
         let (of, brought) = job.goal.split_once('+').unwrap_or((job.goal.as_str(), ""));
         if let JobState::Ended { ending: Ending::Failed, .. } = job.state {
             // Begun, perhaps, and not complete: the release may have anything between the two. One

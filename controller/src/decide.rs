@@ -212,6 +212,52 @@ fn handover(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Verdict {
     }
 }
 
+/// The action could not be carried out: the condition that it is for says so, until it is.
+pub(crate) fn not_made(
+    decision: &mut Decision,
+    cluster: &TalosCluster,
+    error: &str,
+    now: Timestamp,
+) {
+    let is_after = decision.goal.is_some();
+    let is_its = |condition: &Condition| {
+        (condition.type_ != type_::CNI_HANDOVER) == is_after
+            && condition.reason == reason::IN_PROGRESS
+    };
+    decision.event = None;
+    for one in decision.status.conditions.iter_mut().filter(|one| is_its(one)) {
+        let message = format!("the Job cannot be made, and is tried again by itself: {error}");
+        let told = (one.status, reason::NOT_MADE, message.clone());
+        *one = condition(&one.type_, told, cluster, now);
+        let is_known = cluster.condition(&one.type_).is_some_and(|old| old.message == message);
+        if !is_known {
+            decision.event = Some(Told {
+                condition: if is_after { type_::VALUES_APPLIED } else { type_::CNI_HANDOVER },
+                reason: reason::NOT_MADE,
+                message,
+                is_warning: true,
+                job: None,
+            });
+        }
+    }
+}
+
+/// Whatever the spec asks for, the cluster is not seen as it is: a watch does not come to an end of
+/// its list.
+pub(crate) fn not_seen(
+    status: &mut TalosClusterStatus,
+    cluster: &TalosCluster,
+    error: &str,
+    now: Timestamp,
+) {
+    let told = (ConditionStatus::Unknown, reason::NOT_SEEN, error.to_owned());
+    let told = condition(type_::CNI_HEALTHY, told, cluster, now);
+    match status.conditions.iter_mut().find(|one| one.type_ == type_::CNI_HEALTHY) {
+        Some(one) => *one = told,
+        None => status.conditions.push(told),
+    }
+}
+
 /// How the Job for a goal stands.
 pub(crate) enum Course {
     /// It is done, and said this.
@@ -220,8 +266,8 @@ pub(crate) enum Course {
     Under(Verdict),
 }
 
-/// Looks at the Job for a goal: the hand-over's is empty. A Job for another one is followed by that
-/// for this one once it has ended.
+/// Looks at the Job for a goal: the hand-over's is empty. A Job for another one, or of another owner,
+/// is followed by that for this one once it has ended.
 pub(crate) fn course(cluster: &TalosCluster, facts: &Facts, now: Timestamp, goal: &str) -> Course {
     let Some(job) = &facts.job else {
         let action = Action::Create { attempt: 1 };
@@ -235,7 +281,8 @@ pub(crate) fn course(cluster: &TalosCluster, facts: &Facts, now: Timestamp, goal
         JobState::Running { waiting } => {
             progress(format!("Job kube-system/ichor-cni, attempt {}: {waiting}", job.attempt))
         }
-        JobState::Ended { .. } if job.goal != goal => {
+        // What became of a Job that another TalosCluster or somebody else made says nothing of this.
+        JobState::Ended { .. } if job.goal != goal || !job.is_of(cluster) => {
             let action = Action::Replace { uid: job.uid.clone(), attempt: 1 };
             progress("the Job of before has ended, the next one is made").doing(action)
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::DetectedCni;
+use api::{DetectedCni, TalosCluster};
 use cilium::detect::{Detected, detect};
 use cilium::object::FieldError;
 use cilium::owned::Live;
@@ -77,6 +77,8 @@ impl Agents {
 pub struct Job {
     /// Its UID.
     pub uid: String,
+    /// The UID of the TalosCluster that it was made for; empty when the controller did not make it.
+    pub owner: String,
     /// Which attempt in a row it is, counted from 1.
     pub attempt: u32,
     /// What the user asked for when it was made; empty when the controller did not make it.
@@ -89,6 +91,13 @@ pub struct Job {
     pub summary: Option<Summary>,
     /// Where it stands.
     pub state: JobState,
+}
+
+impl Job {
+    /// Whether it was made for this TalosCluster.
+    pub fn is_of(&self, cluster: &TalosCluster) -> bool {
+        cluster.metadata.uid.as_deref().is_some_and(|uid| !uid.is_empty() && uid == self.owner)
+    }
 }
 
 /// Where a Job stands.
@@ -248,6 +257,7 @@ fn read_job(job: &Value, pods: &[Value], silent: &[String]) -> Job {
     let state = job_state(job, pods, silent);
     Job {
         uid: text(job, "/metadata/uid").to_owned(),
+        owner: owner(job).to_owned(),
         attempt: annotation(ATTEMPT).parse().unwrap_or(1),
         asked: annotation(ASKED).to_owned(),
         live: annotation(LIVE).to_owned(),
@@ -258,6 +268,16 @@ fn read_job(job: &Value, pods: &[Value], silent: &[String]) -> Job {
         },
         state,
     }
+}
+
+/// The TalosCluster that a Job was made for, by its UID; empty for any other Job.
+fn owner(job: &Value) -> &str {
+    let owners = job.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let is_ours = |one: &&Value| {
+        text(one, "/kind") == "TalosCluster"
+            && text(one, "/apiVersion").starts_with("ichor.maesh.dev/")
+    };
+    owners.into_iter().flatten().find(is_ours).map_or("", |one| text(one, "/uid"))
 }
 
 fn job_state(job: &Value, pods: &[Value], silent: &[String]) -> JobState {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::{ConditionStatus, TalosCluster, TalosClusterStatus, reason, type_};
+use api::{CniPreset, ConditionStatus, TalosCluster, TalosClusterStatus, reason, type_};
 use helm_rs::cluster::Clock;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
@@ -16,15 +16,14 @@ use kube::runtime::controller::Action as Next;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::change::Goal;
-use crate::decide::{Action, Decision, Told, condition, decide};
+use crate::decide::{Action, Decision, Told, condition, decide, not_made, not_seen};
 use crate::facts::Facts;
 use crate::policies::{self, Policies};
 use crate::serve;
 use crate::trace::{Span, Tracer};
-use crate::watch::causes;
+use crate::watch::{Watched, causes};
 use crate::{NAME, job};
 
 /// How long the first failed request is waited for; doubled each time, up to [`LAST`].
@@ -33,12 +32,14 @@ const FIRST: Duration = Duration::from_secs(2);
 const LAST: Duration = Duration::from_mins(5);
 /// Bytes that an Event's note may have.
 const NOTE: usize = 1024;
+/// Bytes of a server's answer in a condition.
+const MESSAGE: usize = 4096;
 
 /// What every look needs.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) facts: watch::Receiver<Option<Arc<Facts>>>,
+    pub(crate) watched: Watched,
     /// The image of the Job.
     pub(crate) image: String,
     pub(crate) recorder: Recorder,
@@ -98,22 +99,38 @@ pub(crate) async fn reconcile(
 
 async fn look(cluster: &TalosCluster, context: &Context, span: &mut Span) -> Result<Next, Error> {
     context.told.metrics.reconciled();
-    let facts = context.facts.borrow().clone();
-    // They come with a change that looks at everything again.
-    let Some(facts) = facts else { return Ok(Next::await_change()) };
+    let facts = context.watched.facts.borrow().clone();
+    let unseen = unseen(context);
     let now = context.clock.now();
+    // Facts come with a change that looks at everything again.
+    let Some(facts) = facts else {
+        if let Some(unseen) = unseen.filter(|_| cluster.spec.cni.preset == CniPreset::Cilium) {
+            let mut status = cluster.status.clone().unwrap_or_default();
+            not_seen(&mut status, cluster, &unseen, now);
+            write_status(cluster, &status, context).await?;
+        }
+        return Ok(Next::await_change());
+    };
     let mut decision = decide(cluster, &facts, now);
+    if let Some(unseen) = unseen.filter(|_| !decision.status.conditions.is_empty()) {
+        not_seen(&mut decision.status, cluster, &unseen, now);
+    }
     if let Some(condition) = decision.status.conditions.first() {
         span.attribute("ichor.condition.reason", condition.reason.clone());
     }
-    if let Some(action) = &decision.action {
-        act(cluster, &facts, action, decision.goal.as_ref(), context, span).await?;
+    let mut failed = None;
+    if let Some(action) = &decision.action
+        && let Err(error) =
+            act(cluster, &facts, action, decision.goal.as_ref(), context, span).await
+    {
+        not_made(&mut decision, cluster, &told_of(&error), now);
+        failed = Some(error);
     }
     let mut policies = policies::decide(&facts, context.policies);
     // What goes wrong with them does not keep the rest from being told.
-    let failed = write_policies(&policies, context).await.err();
-    if let (Some(error), Some(told)) = (&failed, &mut policies.told) {
-        *told = (ConditionStatus::False, reason::NOT_WRITTEN, causes(error));
+    let unwritten = write_policies(&policies, context).await.err();
+    if let (Some(error), Some(told)) = (&unwritten, &mut policies.told) {
+        *told = (ConditionStatus::False, reason::NOT_WRITTEN, told_of(error));
     }
     if let Some(told) = policies.told.filter(|_| cluster.metadata.deletion_timestamp.is_none()) {
         let condition = condition(type_::NETWORK_POLICIES_APPLIED, told, cluster, now);
@@ -130,12 +147,41 @@ async fn look(cluster: &TalosCluster, context: &Context, span: &mut Span) -> Res
     if let Some(summary) = facts.job.as_ref().and_then(|job| job.summary.as_ref()) {
         context.told.metrics.gate(summary);
     }
-    if let Some(error) = failed {
+    if let Some(error) = failed.or(unwritten) {
         return Err(error);
     }
     let mut failures = context.failures.lock().unwrap_or_else(PoisonError::into_inner);
     failures.remove(&cluster.name_any());
     Ok(Next::requeue(decision.again))
+}
+
+/// What cannot be watched, for people; none when all is seen.
+fn unseen(context: &Context) -> Option<String> {
+    let unseen = context.watched.unseen.borrow();
+    let list: Vec<String> = unseen.iter().map(|(kind, why)| format!("{kind} ({why})")).collect();
+    let text = format!(
+        "the controller cannot watch {}: see that its Roles are those of charts/ichor",
+        list.join(", ")
+    );
+    (!list.is_empty()).then(|| shortened(text, MESSAGE))
+}
+
+/// An error with its causes as a condition has it.
+fn told_of(error: &Error) -> String {
+    shortened(causes(error), MESSAGE)
+}
+
+/// A text of at most so many bytes.
+fn shortened(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let mut end = limit - '…'.len_utf8();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// What becomes of a look that failed: the next one, later each time.
@@ -297,15 +343,7 @@ async fn write_policies(steps: &policies::Steps, context: &Context) -> Result<()
 
 /// Tells it as an Event. One that cannot be written changes nothing: the condition says the same.
 async fn tell(cluster: &TalosCluster, told: &Told, context: &Context) {
-    let mut note = told.message.clone();
-    if note.len() > NOTE {
-        let mut end = NOTE - '…'.len_utf8();
-        while !note.is_char_boundary(end) {
-            end -= 1;
-        }
-        note.truncate(end);
-        note.push('…');
-    }
+    let note = shortened(told.message.clone(), NOTE);
     let event = Event {
         type_: if told.is_warning { EventType::Warning } else { EventType::Normal },
         reason: told.reason.to_owned(),

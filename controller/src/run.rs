@@ -112,13 +112,13 @@ pub async fn run(
 }
 
 async fn work(client: Client, options: Options, told: Arc<Told>, ending: CancellationToken) {
-    let facts = watch::facts(&client);
+    let watched = watch::facts(&client);
     let (tracer, sending) = Tracer::new(options.traces, &options.identity);
     let reporter = Reporter { controller: NAME.to_owned(), instance: Some(options.identity) };
     let context = Arc::new(Context {
         client: client.clone(),
         clock: options.clock,
-        facts: facts.clone(),
+        watched: watched.clone(),
         image: options.image,
         recorder: Recorder::new(client.clone(), reporter),
         told,
@@ -129,7 +129,7 @@ async fn work(client: Client, options: Options, told: Arc<Told>, ending: Cancell
     let clusters: Api<TalosCluster> = Api::all(client);
     Controller::new(clusters, watcher::Config::default())
         .with_config(controller::Config::default().concurrency(CONCURRENCY).debounce(GATHERED))
-        .reconcile_all_on(watch::changes(facts))
+        .reconcile_all_on(watch::changes(watched))
         .graceful_shutdown_on(async move { ending.cancelled().await })
         .run(reconcile, after_error, context)
         .for_each(|looked| async move {

@@ -1,5 +1,6 @@
 //! Keeps the facts current: one watch for each kind of object, what is not needed left out.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,13 @@ const GATHERED: Duration = Duration::from_millis(100);
 /// How often it is looked whether a kind is served.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// How long a watch that failed waits; doubled each time it fails again, up to [`LAST`].
+const FIRST: Duration = Duration::from_millis(800);
+/// The longest such wait.
+const LAST: Duration = Duration::from_secs(30);
+/// So many failures in a row are no interruption any more.
+const LASTING: u32 = 4;
+
 /// The stores behind the facts.
 struct Stores {
     nodes: Store<Node>,
@@ -40,37 +48,67 @@ struct Stores {
 /// Ichor's own network policies; none where their kind is not served.
 type Seen = Option<Vec<Value>>;
 
-/// Begins to watch. The facts are there once every watch has its first list.
-pub(crate) fn facts(client: &Client) -> watch::Receiver<Option<Arc<Facts>>> {
+/// The kinds that cannot be watched, each with the server's answer.
+pub(crate) type Unseen = BTreeMap<String, String>;
+
+/// Who hears of watches that fail again and again.
+#[derive(Clone)]
+struct Troubles(watch::Sender<Unseen>);
+
+impl Troubles {
+    fn began(&self, kind: &str, error: String) {
+        self.0.send_if_modified(|all| all.insert(kind.to_owned(), error.clone()) != Some(error));
+    }
+
+    fn ended(&self, kind: &str) {
+        self.0.send_if_modified(|all| all.remove(kind).is_some());
+    }
+}
+
+/// What the watches tell.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    /// The facts; none until every watch has its first list.
+    pub(crate) facts: watch::Receiver<Option<Arc<Facts>>>,
+    /// What cannot be watched.
+    pub(crate) unseen: watch::Receiver<Unseen>,
+}
+
+/// Begins to watch.
+pub(crate) fn facts(client: &Client) -> Watched {
     let (sender, receiver) = watch::channel(None);
-    let changed = Arc::new(Notify::new());
+    let (troubles, unseen) = watch::channel(Unseen::new());
+    let troubles = Troubles(troubles);
+    let notified = Arc::new(Notify::new());
+    let changed = (&notified, &troubles);
     let system = cilium::pinned::NAMESPACE;
     let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
     let of_job = watcher::Config::default().labels(&format!("job-name={}", takeover::job::NAME));
     let stores = Stores {
-        nodes: keep(Api::all(client.clone()), watcher::Config::default(), &changed, slim_node),
-        daemon_sets: keep(Api::all(client.clone()), watcher::Config::default(), &changed, slim),
+        nodes: keep(Api::all(client.clone()), watcher::Config::default(), changed, slim_node),
+        daemon_sets: keep(Api::all(client.clone()), watcher::Config::default(), changed, slim),
         configs: keep(
             Api::namespaced(client.clone(), system),
             named(cilium::pinned::CONFIG_MAP),
-            &changed,
+            changed,
             slim,
         ),
         operators: keep(
             Api::namespaced(client.clone(), system),
             named("cilium-operator"),
-            &changed,
+            changed,
             slim,
         ),
         jobs: keep(
             Api::namespaced(client.clone(), system),
             named(takeover::job::NAME),
-            &changed,
+            changed,
             slim,
         ),
-        pods: keep(Api::namespaced(client.clone(), system), of_job, &changed, slim),
-        policies: policies(client, &changed),
+        pods: keep(Api::namespaced(client.clone(), system), of_job, changed, slim),
+        policies: policies(client, &notified),
     };
+    let changed = Arc::clone(&notified);
     tokio::spawn(async move {
         stores.wait().await;
         loop {
@@ -85,7 +123,7 @@ pub(crate) fn facts(client: &Client) -> watch::Receiver<Option<Arc<Facts>>> {
             tokio::time::sleep(GATHERED).await;
         }
     });
-    receiver
+    Watched { facts: receiver, unseen }
 }
 
 fn publish(sender: &watch::Sender<Option<Arc<Facts>>>, facts: Facts) {
@@ -102,7 +140,7 @@ fn publish(sender: &watch::Sender<Option<Arc<Facts>>>, facts: Facts) {
 fn keep<K>(
     api: Api<K>,
     config: watcher::Config,
-    changed: &Arc<Notify>,
+    (changed, troubles): (&Arc<Notify>, &Troubles),
     slim: fn(&mut K),
 ) -> Store<K>
 where
@@ -110,15 +148,31 @@ where
 {
     let (store, writer) = reflector::store();
     let changed = Arc::clone(changed);
-    let events = watcher(api, config).default_backoff().modify(slim).reflect(writer);
+    let events = watcher(api, config).modify(slim).reflect(writer);
+    let troubles = troubles.clone();
     tokio::spawn(async move {
         let mut events = std::pin::pin!(events);
+        let kind = K::plural(&());
+        let mut failures = 0_u32;
         while let Some(event) = events.next().await {
             match event {
-                Ok(_) => changed.notify_one(),
+                // A list begins with an event of its own, which tells of no success yet.
+                Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
+                Ok(_) => {
+                    failures = 0;
+                    troubles.ended(&kind);
+                    changed.notify_one();
+                }
                 Err(error) => {
-                    let kind = std::any::type_name::<K>();
-                    tracing::warn!(kind, error = %causes(&error), "a watch ended, it begins anew");
+                    let wait = FIRST.saturating_mul(1 << failures.min(16)).min(LAST);
+                    failures = failures.saturating_add(1);
+                    let (error, again) = (causes(&error), wait.as_secs_f32());
+                    tracing::warn!(kind = %kind, error, again, "a watch ended, it begins anew");
+                    if failures >= LASTING {
+                        troubles.began(&kind, error);
+                    }
+                    // The next event is that of the next request.
+                    tokio::time::sleep(wait).await;
                 }
             }
         }
@@ -165,7 +219,7 @@ async fn watch_policies(client: &Client, tell: &impl Fn(Seen)) {
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), cilium::pinned::RECORD_NAMESPACE, &resource);
     let config = watcher::Config::default().fields(&format!("metadata.name={}", policies::POLICY));
-    let mut seen = std::collections::BTreeMap::new();
+    let mut seen = BTreeMap::new();
     let mut events = std::pin::pin!(watcher(api, config));
     while let Some(event) = events.next().await {
         match event {
@@ -196,7 +250,7 @@ fn slim_dynamic(object: &mut DynamicObject) {
     object.metadata.managed_fields = None;
 }
 
-fn all<K>(seen: &std::collections::BTreeMap<K, DynamicObject>) -> Vec<Value> {
+fn all<K>(seen: &BTreeMap<K, DynamicObject>) -> Vec<Value> {
     seen.values().filter_map(|object| serde_json::to_value(object).ok()).collect()
 }
 
@@ -270,12 +324,13 @@ where
     objects.iter().filter_map(|object| serde_json::to_value(&**object).ok()).collect()
 }
 
-/// One item each time that the facts change.
-pub(crate) fn changes(
-    facts: watch::Receiver<Option<Arc<Facts>>>,
-) -> impl Stream<Item = ()> + Send + 'static {
-    futures::stream::unfold(facts, |mut facts| async move {
-        facts.changed().await.ok()?;
-        Some(((), facts))
+/// One item each time that the facts change, or what cannot be seen.
+pub(crate) fn changes(watched: Watched) -> impl Stream<Item = ()> + Send + 'static {
+    futures::stream::unfold(watched, |mut watched| async move {
+        tokio::select! {
+            changed = watched.facts.changed() => changed.ok()?,
+            changed = watched.unseen.changed() => changed.ok()?,
+        }
+        Some(((), watched))
     })
 }

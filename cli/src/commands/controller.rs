@@ -124,8 +124,12 @@ fn log(format: LogFormat, level: Level) {
         Level::Debug => LevelFilter::DEBUG,
         Level::Trace => LevelFilter::TRACE,
     };
-    let targets =
-        Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("controller", level);
+    // The client warns of answers that it cannot read with the whole answer, values of TalosClusters
+    // and all; the error says what is wrong.
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("kube_client", LevelFilter::ERROR)
+        .with_target("controller", level);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let registry = tracing_subscriber::registry().with(targets);
     match format {

@@ -18,6 +18,7 @@ fn cluster(values: &serde_json::Value, applied: Option<&str>, chart: Option<&str
     let mut cluster = TalosCluster {
         metadata: ObjectMeta {
             name: Some("cluster".to_owned()),
+            uid: Some("c".to_owned()),
             annotations: Some([(annotation::ADOPTED.to_owned(), "true".to_owned())].into()),
             ..ObjectMeta::default()
         },
@@ -65,6 +66,7 @@ fn job(cluster: &TalosCluster, goal: &str, ending: Option<Ending>) -> Job {
     let summary = Summary { chart: PINNED.clone(), ..Summary::default() };
     Job {
         uid: "j".to_owned(),
+        owner: "c".to_owned(),
         attempt: 1,
         asked: crate::decide::asked(cluster),
         live: "live".to_owned(),

@@ -45,6 +45,7 @@ fn facts() -> Facts {
 fn job(state: JobState, attempt: u32) -> Job {
     Job {
         uid: "j".to_owned(),
+        owner: "c".to_owned(),
         attempt,
         asked: asked(&cluster()),
         live: "live".to_owned(),
@@ -89,6 +90,54 @@ fn nothing_is_taken_over_that_nobody_adopted() {
     cluster.metadata.annotations = None;
     let (_, reason, _, action) = told(&cluster, &facts());
     assert_eq!((reason.as_str(), action), ("NotAdopted", None));
+}
+
+/// One that an operator applied, or that was made for a TalosCluster of before, took over another
+/// time: what became of it is no hand-over of this one.
+#[test]
+fn a_job_of_another_owner_is_replaced_once_it_has_ended() {
+    for owner in ["", "another"] {
+        let mut facts = facts();
+        facts.job = Some(Job { owner: owner.to_owned(), ..ended(Ending::Done, NOW, 3) });
+        let (status, reason, _, action) = told(&cluster(), &facts);
+        assert_eq!((status, reason.as_str()), (ConditionStatus::False, "InProgress"));
+        assert_eq!(action, Some(Action::Replace { uid: "j".to_owned(), attempt: 1 }), "{owner}");
+        let running = job(JobState::Running { waiting: String::new() }, 1);
+        facts.job = Some(Job { owner: owner.to_owned(), ..running });
+        assert_eq!(told(&cluster(), &facts).3, None, "never two at once");
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_made_is_told_once() {
+    let mut cluster = cluster();
+    let facts = facts();
+    let mut decision = decide(&cluster, &facts, now());
+    not_made(&mut decision, &cluster, "denied by a policy", now());
+    let told = decision.event.clone().unwrap();
+    assert_eq!((told.reason, told.condition, told.is_warning), ("NotMade", "CNIHandover", true));
+    let condition = &decision.status.conditions[0];
+    assert_eq!((condition.status, condition.reason.as_str()), (ConditionStatus::False, "NotMade"));
+    assert!(condition.message.ends_with("denied by a policy"), "{condition:?}");
+    cluster.status = Some(decision.status.clone());
+    let mut again = decide(&cluster, &facts, now());
+    assert_eq!(again.action, Some(Action::Create { attempt: 1 }), "it is tried again");
+    not_made(&mut again, &cluster, "denied by a policy", now());
+    assert_eq!((again.event, again.status), (None, decision.status), "and nothing new is told");
+}
+
+#[test]
+fn what_is_not_seen_is_told() {
+    let cluster = cluster();
+    let mut status = decide(&cluster, &facts(), now()).status;
+    not_seen(&mut status, &cluster, "nodes (forbidden)", now());
+    let of = |type_: &str| status.conditions.iter().filter(|one| one.type_ == type_).count();
+    assert_eq!((of("CNIHealthy"), of("CNIHandover")), (1, 1));
+    let condition = status.conditions.iter().find(|one| one.type_ == "CNIHealthy").unwrap();
+    assert_eq!(
+        (condition.status, condition.reason.as_str()),
+        (ConditionStatus::Unknown, "NotSeen")
+    );
 }
 
 #[test]

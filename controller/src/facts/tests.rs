@@ -35,6 +35,14 @@ fn ending(job: &Value, pods: &[Value]) -> (Ending, String) {
 fn a_jobs_memory_is_read() {
     let read = read_job(&failed(), &[], &[]);
     assert_eq!((read.attempt, read.asked.as_str(), read.live.as_str()), (3, "a", "l"));
+    assert_eq!(read.owner, "", "an operator made it");
+    let mut owned = failed();
+    let (controller, kind) = ("ichor.maesh.dev/v1alpha1", "TalosCluster");
+    owned["metadata"]["ownerReferences"] = json!([
+        { "apiVersion": "v1", "kind": "ConfigMap", "uid": "0" },
+        { "apiVersion": controller, "kind": kind, "uid": "c" },
+    ]);
+    assert_eq!(read_job(&owned, &[], &[]).owner, "c");
 }
 
 #[test]

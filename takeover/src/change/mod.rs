@@ -133,6 +133,31 @@ pub async fn asked(cluster: &dyn Cluster) -> Result<Value, StoredError> {
     Ok(stored.and_then(|stored| stored.asked).map(|asked| asked.now).unwrap_or_default())
 }
 
+/// The digest of the plan of a change that was begun and is not complete, where it asks for the same:
+/// a run without a digest, or with that one, finishes it. None where there is none.
+///
+/// # Errors
+/// [`PlanError`]: the cluster does not answer.
+pub async fn begun(request: &Request<'_>) -> Result<Option<String>, PlanError> {
+    let Ok(release) = release(request).await? else { return Ok(None) };
+    if release.stopped.is_none() {
+        return Ok(None);
+    }
+    let stored = match StoredPlan::read(&*request.cluster, &CHANGE).await {
+        Ok(stored) => stored,
+        Err(StoredError::Cluster { source, .. }) => {
+            return Err(failed("read the plan of the change before")(source).into());
+        }
+        // What cannot be read is refused where it is planned.
+        Err(_) => None,
+    };
+    let is_its = |stored: &StoredPlan| {
+        let asked = stored.asked.as_ref();
+        asked.is_some_and(|asked| asked.revision == release.revision) && request.resumes(stored)
+    };
+    Ok(stored.filter(is_its).map(|stored| stored.plan.digest))
+}
+
 /// Makes a plan. Nothing is written.
 ///
 /// # Errors

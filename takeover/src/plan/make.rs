@@ -445,6 +445,10 @@ pub(crate) async fn gated(
         plan.rights = rights::check(&**making.cluster, who, caller, &needs).await;
         plan.refusals.extend(plan.rights.refusal());
         consent(making.place, &mut plan);
+    } else if matches!(making.who_writes, WhoWrites::Granted(_)) {
+        // To find that out, the one who is to act has to look.
+        let (who, caller) = (making.who_writes, survey.identity.user.as_str());
+        plan.rights = rights::check(&**making.cluster, who, caller, &needs.of_looking()).await;
     }
     let records: Vec<String> = plan.records.iter().map(|record| record.about.to_string()).collect();
     let values = goyaml::json::to_json(&goyaml::Value::Map(key.values(&settled.effective)));

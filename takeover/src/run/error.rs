@@ -194,6 +194,8 @@ impl RunError {
                 | Self::Own(OwnError::Damaged { .. })
                 | Self::Stored(StoredError::Content { .. })
                 | Self::Lock(LockError::Held { .. })
-        ) || matches!(self, Self::Plan(error) if matches!(**error, PlanError::Rights(_)))
+        ) || matches!(self, Self::Plan(error)
+            // What does not render today does not tomorrow: only other values help.
+            if matches!(**error, PlanError::Rights(_) | PlanError::Rendered(_)))
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use helm_rs::cluster::wrapper::{Answer, Call, Wrapper};
-use helm_rs::cluster::{Cluster, ClusterError, Reply};
+use helm_rs::cluster::{Cluster, ClusterError, Reply, Target};
 use serde_json::Value;
 
 use super::lock::{Lock, LockError};
@@ -36,22 +36,39 @@ impl<'a> Fenced<'a> {
         Self { inner: Arc::clone(inner), lock, seen: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Remembers the versions in which Secrets and ConfigMaps were read or written.
-    fn saw(&self, answer: &impl Answer) {
+    /// Remembers the versions in which Secrets and ConfigMaps were read or written. The answer to a
+    /// call about one object is that object, whatever it says of its kind: one that has only its
+    /// metadata says `PartialObjectMetadata`.
+    fn saw(&self, about: Option<&Target>, answer: &impl Answer) {
         let is_record = |kind: &str| matches!(kind, "Secret" | "ConfigMap");
-        let objects = answer.objects().iter().filter(|object| is_record(text(object, "/kind")));
-        for object in objects {
-            let version = text(object, "/metadata/resourceVersion").to_owned();
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.insert(place(object), version);
+        for object in answer.objects() {
+            let kind =
+                about.map_or_else(|| text(object, "/kind"), |target| &target.resource.kind.kind);
+            if is_record(kind) {
+                let version = text(object, "/metadata/resourceVersion").to_owned();
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.insert(place(kind, object), version);
+            }
         }
     }
 }
 
-fn place(object: &Value) -> String {
-    ["/kind", "/metadata/namespace", "/metadata/name"]
-        .map(|pointer| text(object, pointer))
-        .join("/")
+fn place(kind: &str, object: &Value) -> String {
+    let [namespace, name] =
+        ["/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer));
+    [kind, namespace, name].join("/")
+}
+
+/// The object that a call is about; none for a list.
+const fn target<'a>(call: &Call<'a>) -> Option<&'a Target> {
+    match call {
+        Call::Get(target)
+        | Call::Create(target, _)
+        | Call::Update(target, _)
+        | Call::Patch(target, ..)
+        | Call::Delete(target, _) => Some(target),
+        _ => None,
+    }
 }
 
 impl Wrapper for Fenced<'_> {
@@ -60,17 +77,18 @@ impl Wrapper for Fenced<'_> {
     }
 
     fn around<'a, T: Answer + 'a>(&'a self, call: Call<'a>, answer: Reply<'a, T>) -> Reply<'a, T> {
+        let about = target(&call);
         match call {
             Call::Get(_) | Call::List(..) => Box::pin(async move {
                 self.lock.check().await.map_err(stopped)?;
                 let answer = answer.await?;
-                self.saw(&answer);
+                self.saw(about, &answer);
                 Ok(answer)
             }),
             _ if call.is_write() => Box::pin(async move {
                 let answer = self.lock.keep(answer).await.map_err(stopped)??;
                 if !call.is_dry_run() {
-                    self.saw(&answer);
+                    self.saw(about, &answer);
                 }
                 Ok(answer)
             }),
@@ -81,7 +99,9 @@ impl Wrapper for Fenced<'_> {
     /// The object with the version that it is based on, where it names none.
     fn updated<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(version) = seen.get(&place(object)) else { return Cow::Borrowed(object) };
+        let Some(version) = seen.get(&place(text(object, "/kind"), object)) else {
+            return Cow::Borrowed(object);
+        };
         if !text(object, "/metadata/resourceVersion").is_empty() {
             return Cow::Borrowed(object);
         }

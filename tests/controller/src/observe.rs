@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::task::JoinSet;
@@ -84,7 +85,7 @@ impl Observed {
         let named = watcher::Config::default().fields("metadata.name=ichor-cni");
         let (jobs, state) = (Api::<Job>::namespaced(client.clone(), namespace), Arc::clone(&seen));
         tasks.spawn(async move {
-            let mut events = std::pin::pin!(watcher(jobs, named));
+            let mut events = std::pin::pin!(watcher(jobs, named).default_backoff());
             while let Some(event) = events.next().await {
                 let mut seen = lock(&state);
                 match event {
@@ -100,7 +101,7 @@ impl Observed {
         let labelled = watcher::Config::default().labels("job-name=ichor-cni");
         let (pods, state) = (Api::<Pod>::namespaced(client.clone(), namespace), Arc::clone(&seen));
         tasks.spawn(async move {
-            let mut events = std::pin::pin!(watcher(pods, labelled));
+            let mut events = std::pin::pin!(watcher(pods, labelled).default_backoff());
             while let Some(event) = events.next().await {
                 let mut seen = lock(&state);
                 match event {

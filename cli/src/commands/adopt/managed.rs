@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{
-    CiliumSpec, CniPreset, CniSpec, ConditionStatus, KubeProxy, MANAGED_NAME, TalosCni, Tunnel,
-    UnmanagedSpec, type_,
+    CiliumSpec, CniPreset, CniSpec, ConditionStatus, KubeProxy, MANAGED_NAME, TalosCluster,
+    TalosCni, Tunnel, UnmanagedSpec, annotation, reason, type_,
 };
 use cilium::detect::{Detected, Kind, Node};
 use cilium::inline_manifest::in_machine_config;
@@ -23,12 +23,14 @@ use crate::commands::cni::ask::confirm;
 use crate::commands::cni::rights;
 use crate::commands::cni::shared::{Work, no};
 use crate::commands::managed::wait::{Goal, until, until_detected};
-use crate::commands::managed::write::{Wish, adopt, write_error};
-use crate::commands::managed::{Managed, check_nobody_acts, is_handed_over, look, until_available};
+use crate::commands::managed::write::{Wish, Written, adopt, write_error};
+use crate::commands::managed::{
+    Managed, check_nobody_acts, is_handed_over, look, look_if_allowed, until_available,
+};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
-use crate::output::Output;
+use crate::output::{Output, write_structured};
 use crate::session::Host;
 
 /// Bytes that a machine configuration may have.
@@ -84,7 +86,7 @@ pub(super) fn check_nobody_hands_over(
     host: &Host,
     context: &mut Context<'_>,
 ) -> Result<(), CommandError> {
-    let managed = look(host, context).unwrap_or_default();
+    let managed = look_if_allowed(host, context)?;
     if managed.cluster.as_ref().is_some_and(is_handed_over) {
         // There is nothing left to meet its Job in.
         return Ok(());
@@ -121,12 +123,25 @@ pub(super) fn run(
     if !managed.controller.is_there() {
         return Err(no_controller(&managed));
     }
+    if let Some(cluster) = &managed.cluster {
+        check_stays(cluster)?;
+    }
     if let Some(cluster) = managed.cluster.as_ref().filter(|one| is_handed_over(one))
         && !arguments.plan
     {
+        if arguments.flags.cni_unmanaged {
+            return Err(has_preset_cilium());
+        }
         let handover = cluster.condition(type_::CNI_HANDOVER);
         let since = handover.map_or("", |one| one.last_transition_time.as_str());
-        tell(arguments, context, &format!("Cilium is ichor's already, handed over at {since}.\n"))?;
+        let told = format!("Cilium is ichor's already, handed over at {since}.\n");
+        if arguments.output == Output::Table {
+            context.ui.result(&told)?;
+        } else {
+            // No plan is made, so that what it stands for is what is there.
+            let data = managed.data()?;
+            write_structured(context.ui, arguments.output, &data, told.as_bytes())?;
+        }
         hand_over(arguments, &work, true, context)?;
         return Ok(Exit::Done);
     }
@@ -156,6 +171,7 @@ pub(super) fn run(
         cni: spec(&work, &prepared)?,
         accepted_plan: digest.filter(|digest| !digest.is_empty()),
         inline_manifest,
+        retry: managed.cluster.as_ref().and_then(retry),
     };
     write(arguments, &work, &wish, context)?;
     let goal = Goal {
@@ -171,6 +187,15 @@ pub(super) fn run(
     tell(arguments, context, &format!("Handed over. {}\n", waited?))?;
     hand_over(arguments, &work, true, context)?;
     Ok(Exit::Done)
+}
+
+/// Something for the controller to see as another question, where its last answer would stand: what
+/// was refused may have been mended where it does not look, such as in a machine configuration.
+fn retry(cluster: &TalosCluster) -> Option<String> {
+    let handover = cluster.condition(type_::CNI_HANDOVER)?;
+    let stands = matches!(handover.reason.as_str(), reason::REFUSED | reason::JOB_FAILED);
+    let before = cluster.annotation(annotation::RETRY).and_then(|text| text.parse::<u64>().ok());
+    stands.then(|| before.unwrap_or_default().saturating_add(1).to_string())
 }
 
 fn no_controller(managed: &Managed) -> CommandError {
@@ -216,8 +241,11 @@ fn write(
     let flags = &arguments.flags;
     let written =
         flags.session(work, context, async |session| adopt(&*session.cluster, wish).await)?;
-    written.map_err(|error| write_error(&error))?;
-    context.ui.note(format!("TalosCluster {MANAGED_NAME} is written"));
+    let told = match written.map_err(|error| write_error(&error))? {
+        Written::Changed => "is written",
+        Written::Same => "is as it should be",
+    };
+    context.ui.note(format!("TalosCluster {MANAGED_NAME} {told}"));
     Ok(())
 }
 
@@ -251,6 +279,29 @@ fn plain(values: &goyaml::Map) -> Result<serde_json::Map<String, serde_json::Val
     serde_json::from_str(&text).map_err(CommandError::new)
 }
 
+fn has_preset_cilium() -> CommandError {
+    no(
+        format_args!(
+            "refused: TalosCluster {MANAGED_NAME} has preset cilium, which cannot be changed"
+        ),
+        "leave --cni-unmanaged out; or delete the TalosCluster, if nothing of Cilium is to come",
+    )
+}
+
+/// The controller does nothing about one that is being deleted.
+fn check_stays(cluster: &TalosCluster) -> Result<(), CommandError> {
+    if cluster.metadata.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    Err(no(
+        format_args!("refused: TalosCluster {MANAGED_NAME} is being deleted"),
+        format!(
+            "wait until it is gone, then again; what holds it is in its finalizers: kubectl get \
+             taloscluster {MANAGED_NAME} -o jsonpath='{{.metadata.finalizers}}'"
+        ),
+    ))
+}
+
 /// A cluster whose CNI is somebody else's, and is to stay so.
 fn leave_alone(
     arguments: &Arguments,
@@ -261,12 +312,7 @@ fn leave_alone(
     context: &mut Context<'_>,
 ) -> Result<Exit, CommandError> {
     if managed.cluster.is_some() {
-        return Err(no(
-            format_args!(
-                "refused: TalosCluster {MANAGED_NAME} has preset cilium, which cannot be changed"
-            ),
-            "leave --cni-unmanaged out; or delete the TalosCluster, if nothing of Cilium is to come",
-        ));
+        return Err(has_preset_cilium());
     }
     confirm(
         "Write that the CNI is somebody else's (TalosCluster with preset unmanaged)?",

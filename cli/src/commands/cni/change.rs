@@ -108,6 +108,23 @@ pub(super) fn change(
     if is_nothing && order.as_ref().is_none_or(|order| order.values.is_none()) {
         return Ok(Exit::Done);
     }
+    let begun = match &asked.live {
+        None => begun(&flags, &work, context)?,
+        // The Job knows itself what it began.
+        Some(_) => None,
+    };
+    let begun = begun.filter(|begun| consent.digest().is_none_or(|given| given == begun));
+    if let Some(begun) = begun {
+        context.ui.warning(format!(
+            "A change was begun and is not complete. It is finished by the plan that was consented to \
+             then, {begun}, of which the one above is what is left."
+        ));
+        confirm("Finish it?", yes, context)?;
+        let (done, heard) = flags.carry_out(&work, &consent, Some(begun), context)?;
+        let done = done.map_err(|error| run_error(&error, &heard))?;
+        tell(output, &account(&done), context)?;
+        return Ok(Exit::Done);
+    }
     if !is_nothing {
         check_consent(&prepared.plan, &consent, yes, context)?;
     }
@@ -122,6 +139,19 @@ pub(super) fn change(
     let done = done.map_err(|error| run_error(&error, &heard))?;
     tell(output, &account(&done), context)?;
     Ok(Exit::Done)
+}
+
+/// The digest of the plan of a change that was begun from here, asks for the same, and stopped.
+fn begun(
+    flags: &PlanFlags,
+    work: &Work,
+    context: &mut Context<'_>,
+) -> Result<Option<String>, CommandError> {
+    let Some(change) = flags.change else { return Ok(None) };
+    let found = flags.session(work, context, async |session| {
+        takeover::change::begun(&flags.change_request(change, work, session)).await
+    })?;
+    found.map_err(|error| flags.plan_error(&error, context))
 }
 
 /// A result, or a line beside it where standard output is the plan as data.
@@ -254,8 +284,7 @@ fn by_controller(
     })?;
     let written = written.map_err(|error| write_error(&error))?;
     context.ui.note(format!("TalosCluster {MANAGED_NAME} is written"));
-    if order.values.is_some() {
-        goal.generation = written.metadata.generation.unwrap_or_default();
-    }
+    // What was said of an earlier spec, which may be somebody else's, is no answer.
+    goal.generation = written.metadata.generation.unwrap_or_default();
     flags.session(work, context, async |session| until(session, goal, limit).await)?
 }

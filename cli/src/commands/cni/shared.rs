@@ -162,9 +162,10 @@ impl ConsentFlags {
         self.accept_cilium_diff.as_deref().filter(|given| *given != SHOWN)
     }
 
-    /// Consents to a plan by name.
+    /// Consents to all that a plan which is named elsewhere says.
     #[cfg(feature = "network")]
     pub(crate) fn accept(&mut self) {
+        self.accept_cilium_changes = true;
         self.accept_cilium_diff.get_or_insert_with(|| SHOWN.to_owned());
     }
 }
@@ -405,7 +406,7 @@ impl PlanFlags {
     }
 
     /// A plan's error as the command's: rights that are missing for reading are a refusal.
-    fn plan_error(&self, error: &PlanError, context: &mut Context<'_>) -> CommandError {
+    pub(super) fn plan_error(&self, error: &PlanError, context: &mut Context<'_>) -> CommandError {
         if matches!(error, PlanError::Rights(_)) {
             return no(
                 error_chain(error),
@@ -430,7 +431,7 @@ impl PlanFlags {
         }
     }
 
-    fn change_request<'a>(
+    pub(super) fn change_request<'a>(
         &self,
         change: Change,
         work: &'a Work,

@@ -13,7 +13,7 @@ pub(crate) mod write;
 use std::sync::Arc;
 
 use api::{CniPreset, Condition, ConditionStatus, MANAGED_NAME, TalosCluster, type_};
-use helm_rs::cluster::{Cluster, ClusterError, ListQuery, Resource, list_all};
+use helm_rs::cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Resource, list_all};
 use helm_rs::render::{Engine, EngineOptions};
 
 pub(crate) use running::{Controller, look as look_at_controller, until_available};
@@ -150,6 +150,13 @@ pub(crate) fn look(host: &Host, context: &mut Context<'_>) -> Result<Managed, Co
     if host.as_stage().is_some() {
         return Ok(Managed::default());
     }
+    looked(host, context)?.map_err(|error| server_error(&error))
+}
+
+fn looked(
+    host: &Host,
+    context: &mut Context<'_>,
+) -> Result<Result<Managed, ClustersError>, CommandError> {
     let engine = Engine::new(EngineOptions::default());
     let looked = host.look(context, &engine, async |session| {
         let clusters = talos_clusters(&*session.cluster).await?;
@@ -157,7 +164,28 @@ pub(crate) fn look(host: &Host, context: &mut Context<'_>) -> Result<Managed, Co
         let controller = look_at_controller(&*session.cluster, session.clock).await;
         Ok::<_, ClustersError>(Managed { cluster, controller })
     })?;
-    looked.0.map_err(|error| server_error(&error))
+    Ok(looked.0)
+}
+
+/// [`look`] by one who may not see TalosClusters, and has nothing to do with the controller then.
+/// Whoever may see them and does not get an answer does not know whether a controller acts.
+///
+/// # Errors
+/// As [`look`], but for a missing right.
+pub(crate) fn look_if_allowed(
+    host: &Host,
+    context: &mut Context<'_>,
+) -> Result<Managed, CommandError> {
+    if host.as_stage().is_some() {
+        return Ok(Managed::default());
+    }
+    let found = looked(host, context)?;
+    match found {
+        Err(ClustersError::Cluster(error)) if error.kind() == ErrorKind::Forbidden => {
+            Ok(Managed::default())
+        }
+        found => found.map_err(|error| server_error(&error)),
+    }
 }
 
 /// Refuses what is about ichor's Cilium where a TalosCluster says that the CNI is somebody else's.
@@ -198,8 +226,7 @@ pub(crate) fn check_nobody_acts(
     if is_a_pod {
         return Ok(());
     }
-    // Who may not see TalosClusters has nothing to do with the controller either.
-    let managed = look(host, context).unwrap_or_default();
+    let managed = look_if_allowed(host, context)?;
     if managed.acting().is_none() {
         return Ok(());
     }

@@ -30,6 +30,20 @@ pub(crate) fn next(
     if let Some(text) = no_controller(controller) {
         due(text);
     }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        due(
+            "wait until it is gone: it is being deleted, and the controller leaves it alone (what \
+             holds it: kubectl get taloscluster cluster -o jsonpath='{.metadata.finalizers}')",
+        );
+        return steps;
+    }
+    let observed = cluster.status.as_ref().and_then(|status| status.observed_generation);
+    if controller.acts() && observed.is_some() && observed < cluster.metadata.generation {
+        due(
+            "wait: the controller has not looked at the newest spec yet; what is said here is of the \
+             one before (its log: kubectl -n ichor-system logs deployment/ichor-controller)",
+        );
+    }
     match cluster.condition(type_::CNI_HANDOVER) {
         None if controller.acts() => due("wait: the controller looks at it within a second"),
         Some(handover) if handover.status != ConditionStatus::True => {
@@ -71,6 +85,7 @@ const POD: &str = "see why the Job's pod does not start: kubectl -n kube-system 
                    app.kubernetes.io/name=ichor-cni";
 const LOG: &str = "nothing: the Job is made anew by itself; its log: kubectl -n kube-system logs \
                    job/ichor-cni";
+const NOT_MADE: &str = "do what the message says; it is tried again by itself";
 const REFUSED: &str = "do what the message says; a new attempt is made by itself when the \
                        TalosCluster or what runs changes, and at once with: kubectl annotate \
                        taloscluster cluster retry=1 --overwrite (another value each time)";
@@ -106,6 +121,7 @@ fn hand_over(condition: &Condition, waiting_pods: &[String]) -> String {
              k8s-app=cilium -o wide"
         }
         reason::JOB_FAILED => LOG,
+        reason::NOT_MADE => NOT_MADE,
         _ => "do what the message says",
     }
     .to_owned()
@@ -133,10 +149,14 @@ fn later(cluster: &TalosCluster, waiting_pods: &[String], steps: &mut Vec<Step>)
             reason::IN_PROGRESS if !waiting_pods.is_empty() => POD,
             reason::IN_PROGRESS => "wait: the Job is at work",
             reason::JOB_FAILED => LOG,
+            reason::NOT_MADE => NOT_MADE,
             _ => return None,
         };
         Some(text.to_owned())
     };
+    if with(type_::CNI_HEALTHY, ConditionStatus::Unknown).is_some() {
+        push("do what the message of CNIHealthy says", true);
+    }
     if let Some(values) = with(type_::VALUES_APPLIED, ConditionStatus::False) {
         let step = under_way(values, "ichor cni values set");
         push(step.as_deref().unwrap_or("do what the message says"), true);
@@ -190,7 +210,7 @@ mod tests {
     #[test]
     fn each_reason_has_its_step() {
         let pods = ["pod x waits".to_owned()];
-        let cases: [(&str, &[String], &str); 8] = [
+        let cases: [(&str, &[String], &str); 9] = [
             ("NotAdopted", &[], "ichor adopt ("),
             ("ConsentRequired", &[], "ichor adopt ("),
             ("Refused", &[], "do what the message says"),
@@ -198,6 +218,7 @@ mod tests {
             ("InProgress", &pods, "see why the Job's pod"),
             ("WaitingForAgents", &[], "wait, or see which agent"),
             ("JobFailed", &[], "nothing: the Job is made anew"),
+            ("NotMade", &[], "do what the message says; it is tried again"),
             ("Another", &[], "do what the message says"),
         ];
         for (reason, pods, expected) in cases {
@@ -230,6 +251,21 @@ mod tests {
             { "type": "CNIHealthy", "status": "True", "reason": "AgentsReady" },
         ]);
         assert_eq!(next(&cluster(&all_well), &acting(), &[]), []);
+    }
+
+    #[test]
+    fn what_was_said_of_an_older_spec_is_no_end() {
+        let handed = json!({ "type": "CNIHandover", "status": "True", "reason": "HandedOver" });
+        let mut cluster = cluster(&json!([handed]));
+        cluster.metadata.generation = Some(2);
+        let status = cluster.status.as_mut().unwrap();
+        status.observed_generation = Some(1);
+        assert!(first(&cluster, &acting(), &[]).starts_with("wait: the controller has not looked"));
+        cluster.status.as_mut().unwrap().observed_generation = Some(2);
+        assert_eq!(next(&cluster, &acting(), &[]), []);
+        cluster.metadata.deletion_timestamp =
+            serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert!(first(&cluster, &acting(), &[]).starts_with("wait until it is gone"));
     }
 
     #[test]

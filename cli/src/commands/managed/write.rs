@@ -21,6 +21,17 @@ pub(crate) struct Wish {
     pub(crate) accepted_plan: Option<String>,
     /// The inline manifest of Talos that Cilium came from.
     pub(crate) inline_manifest: Option<String>,
+    /// Another value than before lets the controller try again what it refused.
+    pub(crate) retry: Option<String>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// The object is another one now.
+    Changed,
+    /// It was so already.
+    Same,
 }
 
 /// Why it is not written.
@@ -62,12 +73,14 @@ pub(crate) async fn read(cluster: &dyn Cluster) -> Result<Option<Value>, WriteEr
 
 /// Makes the TalosCluster an adopted one, by server-side apply: what somebody else wrote of its spec
 /// stays theirs.
-pub(crate) async fn adopt(cluster: &dyn Cluster, wish: &Wish) -> Result<TalosCluster, WriteError> {
+pub(crate) async fn adopt(cluster: &dyn Cluster, wish: &Wish) -> Result<Written, WriteError> {
     let live = read(cluster).await?;
     let patch = Patch { kind: PatchKind::Apply, body: body(live.as_ref(), wish) };
     let options = WriteOptions { force: true, ..options() };
     let written = cluster.patch(&target(), &patch, &options).await.map_err(failed("write"))?;
-    serde_json::from_value(written).map_err(WriteError::Object)
+    let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+    let is_same = live.is_some_and(|live| version(&live) == version(&written));
+    Ok(if is_same { Written::Same } else { Written::Changed })
 }
 
 /// What is applied. A spec that this program applied before is part of it as it is now: fields that
@@ -82,6 +95,7 @@ fn body(live: Option<&Value>, wish: &Wish) -> Value {
     for (name, value) in [
         (annotation::ACCEPTED_PLAN, wish.accepted_plan.clone()),
         (annotation::CNI_INLINE_MANIFEST, wish.inline_manifest.clone()),
+        (annotation::RETRY, wish.retry.clone()),
     ] {
         if let Some(value) = value.or_else(|| kept(name)) {
             annotations.insert(name.to_owned(), value.into());
@@ -183,6 +197,7 @@ mod tests {
             cni: json!({ "preset": "cilium" }),
             accepted_plan: Some("sha256:0".to_owned()),
             inline_manifest: None,
+            retry: None,
         };
         let fresh = body(None, &wish);
         assert_eq!(fresh["spec"], json!({ "cni": { "preset": "cilium" } }));

@@ -206,9 +206,16 @@ fn metadata_of(mut object: Value) -> Value {
     object
 }
 
-/// What a write is answered with.
+/// What a write is answered with. Unlike the items of a list, an object without all but its metadata
+/// does not keep its kind.
 fn answer<'a>(written: Result<Value, ClusterError>, options: &WriteOptions) -> Reply<'a, Value> {
-    now(if options.metadata_only { written.map(metadata_of) } else { written })
+    let partial = |written| {
+        let mut object = metadata_of(written);
+        object["apiVersion"] = "meta.k8s.io/v1".into();
+        object["kind"] = "PartialObjectMetadata".into();
+        object
+    };
+    now(if options.metadata_only { written.map(partial) } else { written })
 }
 
 /// An answer that is there at once.

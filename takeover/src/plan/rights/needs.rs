@@ -98,6 +98,15 @@ impl<'a> Written<'a> {
 }
 
 impl Needs {
+    /// Those that nothing is written by.
+    pub(crate) fn of_looking(&self) -> Self {
+        let looks = |need: &&Need| {
+            let first = need.alternatives.first();
+            first.into_iter().flatten().all(|right| matches!(right.verb.as_str(), "get" | "list"))
+        };
+        Self { list: self.list.iter().filter(looks).cloned().collect(), ..self.clone() }
+    }
+
     /// What is needed for something, as yet nothing.
     pub(crate) fn of(deed: Deed) -> Self {
         Self { deed, ..Self::default() }

@@ -57,7 +57,7 @@ impl Collector {
 }
 
 /// The values of the spec, and the consent to a plan.
-fn asking(values: &Value, digest: &str, upgrade: &str) -> Value {
+pub(crate) fn asking(values: &Value, digest: &str, upgrade: &str) -> Value {
     let mut cni = json!({ "preset": "cilium" });
     // A table that an apply empties becomes a null, which the API server does not take for one.
     if values.as_object().is_some_and(|values| !values.is_empty()) {
@@ -71,13 +71,13 @@ fn asking(values: &Value, digest: &str, upgrade: &str) -> Value {
 }
 
 /// The plan in short at the end of a message.
-fn digest_of(condition: &Value) -> String {
+pub(crate) fn digest_of(condition: &Value) -> String {
     let message = condition["message"].as_str().unwrap();
     takeover::job::Summary::find(message).unwrap_or_else(|| panic!("{message}")).digest
 }
 
 /// Waits until a condition has a reason and is about the newest spec.
-async fn until(site: &Site, kind: &str, reason: &str) -> Value {
+pub(crate) async fn until(site: &Site, kind: &str, reason: &str) -> Value {
     let began = Instant::now();
     loop {
         let cluster = site.cluster();
@@ -93,12 +93,12 @@ async fn until(site: &Site, kind: &str, reason: &str) -> Value {
     }
 }
 
-fn config(site: &Site) -> Value {
+pub(crate) fn config(site: &Site) -> Value {
     site.get(&["-n", "kube-system", "configmap", "cilium-config"])["data"].clone()
 }
 
 /// Ichor's revisions: number, status and values.
-fn history(site: &Site) -> Vec<(i64, String)> {
+pub(crate) fn history(site: &Site) -> Vec<(i64, String)> {
     let mut helm = site.plane.helm().unwrap();
     helm.args(["-n", "ichor-system", "history", "cilium", "-o", "json"]);
     let list: Value = serde_json::from_str(&plane::support::run(&mut helm).unwrap()).unwrap();
@@ -187,7 +187,7 @@ async fn new_values_are_planned_consented_to_and_applied() {
 }
 
 /// A release of ichor's with the chart before the pinned one, as an ichor of that time left it.
-async fn older(plane: Arc<Plane>) -> plane::Result<()> {
+pub(crate) async fn older(plane: Arc<Plane>) -> plane::Result<()> {
     plane::cilium::create_stubs(&plane.client()?).await?;
     plane::cilium::install(&plane, "1.19.6", "03")?;
     let name = "sh.helm.release.v1.cilium.v1";

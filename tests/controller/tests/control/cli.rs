@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use test_support::place::repository;
 
 /// What a command printed, and its exit code.
-struct Told {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(crate) struct Told {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-fn told(output: &Output) -> Told {
+pub(crate) fn told(output: &Output) -> Told {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Told { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
 }
@@ -24,7 +24,7 @@ fn told(output: &Output) -> Told {
 impl Told {
     /// Checks code and texts: `>` begins what standard output has, anything else is on standard
     /// error.
-    fn expect(&self, code: i32, texts: &[&str]) -> &Self {
+    pub(crate) fn expect(&self, code: i32, texts: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
         for text in texts {
             let (stream, text) = match text.strip_prefix("> ") {
@@ -37,14 +37,14 @@ impl Told {
     }
 }
 
-fn run(site: &Site, arguments: &[&str]) -> Told {
+pub(crate) fn run(site: &Site, arguments: &[&str]) -> Told {
     println!("$ ichor {}", arguments.join(" "));
     let told = told(&site.try_ichor(arguments));
     println!("{}{}[{:?}]\n", told.out, told.err, told.code);
     told
 }
 
-const CONTROLLER: [&str; 4] =
+pub(crate) const CONTROLLER: [&str; 4] =
     ["--set", "image.repository=example.org/ichor", "--set", "replicas=1"];
 
 fn exists(site: &Site) -> bool {
@@ -52,7 +52,7 @@ fn exists(site: &Site) -> bool {
 }
 
 /// The digest in a hint.
-fn digest(text: &str) -> String {
+pub(crate) fn digest(text: &str) -> String {
     let at = text.find("sha256:").expect("a digest");
     text[at..].chars().take("sha256:".len() + 64).collect()
 }

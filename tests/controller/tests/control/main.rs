@@ -11,6 +11,7 @@
 
 mod cases;
 mod change;
+mod changed;
 mod chart;
 mod cli;
 mod handover;
