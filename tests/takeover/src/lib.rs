@@ -126,7 +126,7 @@ impl Bed {
 
     /// A takeover with the consent that the plan asks for.
     pub async fn take_over(&self, values: Option<&Map>, plan: &Plan) -> Result<Done, RunError> {
-        self.take_over_with(values, plan, true, true).await
+        Box::pin(self.take_over_with(values, plan, true, true)).await
     }
 
     /// A takeover with some of the consents.
