@@ -1,9 +1,11 @@
 //! Flags that say which cluster is meant, and the client for it.
 
 use std::ffi::OsString;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use clap::Args;
 use helm_rs::cluster::live::{Connection, Live, LiveOptions};
@@ -17,6 +19,12 @@ use crate::flags;
 
 /// What this program calls itself at the server.
 const USER_AGENT: &str = concat!("ichor/", env!("CARGO_PKG_VERSION"));
+
+/// Where client-go looks for a server that no kubeconfig names.
+const DEFAULT_SERVER: &str = "http://localhost:8080";
+
+/// How long it may take to see that nobody listens there.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a request may take that may take as long as it likes.
 const NO_LIMIT: Duration = Duration::from_hours(365 * 24);
@@ -150,10 +158,47 @@ impl ClusterFlags {
             // As in kubectl, zero is no limit.
             options.timeout = if timeout.is_zero() { NO_LIMIT } else { timeout };
         }
-        let live =
-            Live::connect(&self.connection(environment)?, options).await.map_err(|error| {
-                CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
-            })?;
+        let connection = self.connection(environment)?;
+        let live = Live::connect(&connection, options).await.map_err(|error| {
+            CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
+        })?;
+        if let Some(why) = no_cluster(&connection, live.url()) {
+            environment.know_no_cluster(why);
+        }
         Ok(Arc::new(live))
     }
+}
+
+/// Why no cluster is known: no kubeconfig says anything, so that the server is client-go's default,
+/// where nobody listens. None else: `kubectl proxy --port=8080` is a server.
+fn no_cluster(connection: &Connection, url: &str) -> Option<String> {
+    if connection.server.is_some() || url.trim_end_matches('/') != DEFAULT_SERVER {
+        return None;
+    }
+    let files = connection.kubeconfig.as_ref().map_or(&*connection.search, std::slice::from_ref);
+    let mut why = Vec::new();
+    for file in files {
+        let path = file.display();
+        match fs::read(file) {
+            Ok(text) if text.trim_ascii().is_empty() => why.push(format!("{path} is empty")),
+            Ok(_) => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                why.push(format!("{path} does not exist"));
+            }
+            Err(error) => why.push(format!("{path}: {}", helm_rs::gotext::io_text(&error))),
+        }
+    }
+    let mut addresses = ("localhost", 8080).to_socket_addrs().ok()?;
+    let answers = |address| TcpStream::connect_timeout(&address, PATIENCE).is_ok();
+    if addresses.any(answers) {
+        return None;
+    }
+    let why = if why.is_empty() {
+        "neither KUBECONFIG nor HOME is set".to_owned()
+    } else {
+        why.join(", ")
+    };
+    Some(format!(
+        "no kubeconfig says which cluster is meant: {why}; name one with --kubeconfig FILE or KUBECONFIG"
+    ))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use helm_rs::gotext;
@@ -36,9 +37,23 @@ pub struct Environment {
     terminal: bool,
     input_terminal: bool,
     output_terminal: bool,
+    no_cluster: Arc<OnceLock<String>>,
 }
 
 impl Environment {
+    /// Notes why no cluster is known, and nobody answers where it would be by default: what an
+    /// error of the command comes of.
+    #[cfg(feature = "network")]
+    pub(crate) fn know_no_cluster(&self, why: String) {
+        // The first one is as good as any other.
+        drop(self.no_cluster.set(why));
+    }
+
+    /// Why no cluster is known, where one was looked for and did not answer.
+    pub(crate) fn no_cluster(&self) -> Option<&str> {
+        self.no_cluster.get().map(String::as_str)
+    }
+
     /// The process's own.
     pub fn of_process() -> Self {
         let variables = std::env::vars_os()
@@ -51,6 +66,7 @@ impl Environment {
             terminal: io::stderr().is_terminal(),
             input_terminal: io::stdin().is_terminal(),
             output_terminal: io::stdout().is_terminal(),
+            no_cluster: Arc::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Flag values as `github.com/spf13/pflag` reads them, where clap differs.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
@@ -100,17 +101,30 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A duration as Go writes it, such as `1m30s`; a negative one is none.
+/// A duration as Go writes it, such as `1m30s`, of a flag that is no flag of Helm's.
+///
+/// # Errors
+///
+/// pflag's; or it is negative, which is no time that anything could take.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
+    let wrong = |why: &dyn Display| {
+        let text = gotext::quote(text);
+        CommandError::new(format_args!("invalid argument {text} for \"--{flag}\" flag: {why}"))
+    };
+    let parsed = helm_rs::render::time::Duration::parse(text).map_err(|error| wrong(&error))?;
+    let nanoseconds =
+        u64::try_from(parsed.0).map_err(|_| wrong(&"a time to wait is not negative"))?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// The value of a flag of Helm's, which takes a negative one for none.
 ///
 /// # Errors
 ///
 /// pflag's.
-pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
-    let parsed = helm_rs::render::time::Duration::parse(text).map_err(|error| {
-        let text = gotext::quote(text);
-        CommandError::new(format_args!("invalid argument {text} for \"--{flag}\" flag: {error}"))
-    })?;
-    Ok(Duration::from_nanos(u64::try_from(parsed.0).unwrap_or_default()))
+pub(crate) fn helms_duration(flag: &str, text: &str) -> Result<Duration, CommandError> {
+    let is_negative = helm_rs::render::time::Duration::parse(text).is_ok_and(|parsed| parsed.0 < 0);
+    if is_negative { Ok(Duration::ZERO) } else { duration(flag, text) }
 }
 
 /// Rewrites `--flag=true` and `--flag=false`, which Go programs accept for their boolean flags,

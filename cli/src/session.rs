@@ -188,17 +188,33 @@ impl Host {
         }
     }
 
-    /// [`Self::run`] for what only reads: the first signal ends the program.
+    /// [`Self::run`] for what only reads: the first signal ends the program. What waits does not only
+    /// read: it has something to say when it is ended.
+    ///
+    /// # Errors
+    /// The end was asked for before, while something else was under way.
     pub(crate) fn look<T>(
         &self,
         context: &mut Context<'_>,
         engine: &Engine,
         action: impl AsyncFnOnce(&Session<'_>) -> T,
     ) -> Result<(T, Heard), CommandError> {
+        self.go_on()?;
         self.looks.store(true, Ordering::Relaxed);
         let result = self.run(context, engine, action);
         self.looks.store(false, Ordering::Relaxed);
         result
+    }
+
+    /// Whether the next step may begin: not once a signal asked for the end.
+    ///
+    /// # Errors
+    /// The end was asked for.
+    pub(crate) fn go_on(&self) -> Result<(), CommandError> {
+        if self.cancel.is_cancelled() {
+            return Err(CommandError::new("stopped, as was asked").hint("run it again to go on"));
+        }
+        Ok(())
     }
 
     /// Hands out a session. Returns what the action returns and what it told.

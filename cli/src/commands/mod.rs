@@ -137,9 +137,12 @@ pub fn run(
     let result = dispatch(arguments, environment, ui).and_then(|exit| ui.finish().map(|()| exit));
     match result {
         Ok(exit) => exit,
-        Err(error) => {
+        Err(mut error) => {
             // What was printed before the error still belongs to the result.
             drop(ui.finish());
+            if let Some(why) = environment.no_cluster() {
+                error.hint = Some(why.to_owned());
+            }
             ui.error(&error);
             error.exit
         }

@@ -11,11 +11,15 @@ pub(super) fn consent(place: &Place, plan: &mut Plan) {
     let is_asked =
         if installs { figures.differences + figures.residue > 0 } else { !plan.gate_is_empty() };
     if is_asked {
+        // Only what is consented to: a takeover consented to what stays, and an installation is
+        // asked for by the word to begin.
+        let residue = if plan.is_change() { 0 } else { figures.residue };
+        let creations = if installs { 0 } else { figures.creations };
         let mut why = Vec::new();
         for (count, one, many, verb) in [
             (figures.differences, "leaf", "leaves", "change"),
-            (figures.residue, "live-only leaf or object", "live-only leaves or objects", "stay"),
-            (figures.creations, "object", "objects", "be created"),
+            (residue, "live-only leaf or object", "live-only leaves or objects", "stay"),
+            (creations, "object", "objects", "be created"),
             (figures.deletions, "object", "objects", "be deleted"),
         ] {
             if count > 0 {

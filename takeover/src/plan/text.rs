@@ -18,19 +18,22 @@ const NARROWEST: usize = 40;
 
 /// How a plan is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Look<'a> {
     /// Show every leaf, whoever owns it.
     pub all: bool,
     /// With ANSI colours.
     pub colour: bool,
     /// Columns of the terminal.
     pub width: usize,
+    /// The command that made the plan, word by word and without consents, where a plan does not know
+    /// it whole: what is to be typed to accept it begins so. Empty: as far as the plan knows it.
+    pub typed: &'a [String],
 }
 
-impl Default for Look {
+impl Default for Look<'_> {
     /// What matters, without colour, 100 columns.
     fn default() -> Self {
-        Self { all: false, colour: false, width: 100 }
+        Self { all: false, colour: false, width: 100, typed: &[] }
     }
 }
 
@@ -40,10 +43,11 @@ pub fn to_text(plan: &Plan, all: bool) -> String {
 }
 
 /// The plan as text for a terminal.
-pub fn to_terminal(plan: &Plan, look: Look) -> String {
+pub fn to_terminal(plan: &Plan, look: Look<'_>) -> String {
     let width = look.width.max(NARROWEST);
     let lines = if look.all { usize::MAX } else { LINES };
-    let view = View::new(plan, Room { width: width.saturating_sub(12).max(NARROWEST), lines });
+    let mut view = View::new(plan, Room { width: width.saturating_sub(12).max(NARROWEST), lines });
+    view.typed(plan, look.typed);
     let mut page = Page { out: String::new(), look: Look { width, ..look } };
     page.rehearsal(&view);
     page.found(&view);
@@ -92,12 +96,17 @@ impl Style {
     }
 }
 
-struct Page {
+struct Page<'a> {
     out: String,
-    look: Look,
+    look: Look<'a>,
 }
 
-impl Page {
+/// How it looks that a list is empty: well, unless the plan is refused.
+const fn good(view: &View) -> Option<Style> {
+    if view.refusals.is_empty() { Some(Style::Good) } else { None }
+}
+
+impl Page<'_> {
     fn paint(&self, style: Style, text: &str) -> String {
         if self.look.colour && !text.is_empty() {
             format!("{}{text}\x1b[0m", style.code())
@@ -183,7 +192,7 @@ impl Page {
     fn consent(&mut self, view: &View) {
         self.heading("Consent");
         if view.consent.is_empty() {
-            self.paragraph("  ", "none needed beside the word to begin", Some(Style::Good));
+            self.paragraph("  ", &view.none.consent, good(view));
         }
         for consent in &view.consent {
             let flag = self.paint(Style::Ask, &consent.flag);
@@ -248,11 +257,7 @@ impl Page {
             self.paragraph("  = ", &format!("{left} stays: the chart does not render it"), None);
         }
         if !loud {
-            self.paragraph(
-                "  ",
-                "none: the live objects have what the chart renders",
-                Some(Style::Good),
-            );
+            self.paragraph("  ", &view.none.differences, good(view));
         }
         self.noise(view);
     }
@@ -366,7 +371,7 @@ impl Page {
     fn restarts(&mut self, view: &View) {
         self.heading("Restarts");
         if view.restarts.is_empty() {
-            self.paragraph("  ", "none", Some(Style::Good));
+            self.paragraph("  ", &view.none.restarts, good(view));
         }
         for restart in &view.restarts {
             let name = self.paint(Style::Ask, &restart.name);

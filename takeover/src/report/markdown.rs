@@ -93,7 +93,7 @@ fn gated(out: &mut String, view: &View) {
     residue(out, view);
     out.push_str("\n## Restarts\n\n");
     if view.restarts.is_empty() {
-        out.push_str("No pod restarts.\n");
+        let _ = writeln!(out, "{}", view.none_sentences.restarts);
     }
     for restart in &view.restarts {
         let _ =
@@ -177,7 +177,7 @@ fn folded_group(out: &mut String, title: &str, group: &Group) {
 fn consent(out: &mut String, view: &View) {
     out.push_str("\n## Consent\n\n");
     if view.consent.is_empty() {
-        out.push_str("None is needed beside the word to begin.\n");
+        let _ = writeln!(out, "{}", view.none_sentences.consent);
     } else {
         out.push_str("| Flag | Why |\n|---|---|\n");
     }
@@ -202,7 +202,7 @@ fn consent(out: &mut String, view: &View) {
 fn differences(out: &mut String, view: &View) {
     out.push_str("\n## Differences\n\n");
     if view.objects.is_empty() {
-        out.push_str("None: the live objects have what the chart renders.\n");
+        let _ = writeln!(out, "{}", view.none_sentences.differences);
     }
     for object in &view.objects {
         let restart = if object.restart.is_empty() {

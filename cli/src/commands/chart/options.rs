@@ -46,6 +46,22 @@ pub(crate) struct ValueFlags {
 }
 
 impl ValueFlags {
+    /// The flags as they were typed.
+    #[cfg(feature = "controller")]
+    pub(crate) fn words(&self) -> Vec<String> {
+        [
+            ("--values", &self.files),
+            ("--set", &self.set),
+            ("--set-string", &self.set_string),
+            ("--set-file", &self.set_file),
+            ("--set-json", &self.set_json),
+            ("--set-literal", &self.set_literal),
+        ]
+        .into_iter()
+        .flat_map(|(flag, given)| given.iter().flat_map(move |one| [flag.to_owned(), one.clone()]))
+        .collect()
+    }
+
     /// The user's values, merged in Helm's order.
     pub(crate) fn merge(self, environment: &Environment) -> Result<goyaml::Map, CommandError> {
         let options = Options {

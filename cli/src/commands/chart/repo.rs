@@ -115,7 +115,7 @@ struct TimeoutFlag {
 
 impl TimeoutFlag {
     fn get(&self) -> Result<Duration, CommandError> {
-        let parsed = crate::flags::duration("timeout", &self.timeout)?;
+        let parsed = crate::flags::helms_duration("timeout", &self.timeout)?;
         // None at all is no limit in Go.
         Ok(if parsed.is_zero() { TIMEOUT.saturating_mul(30) } else { parsed })
     }

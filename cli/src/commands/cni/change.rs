@@ -13,6 +13,7 @@ use takeover::plan::{Outcome, Plan, Prepared, WhoWrites};
 
 use super::account::account;
 use super::ask::confirm;
+use super::ordered::ordered;
 use super::place::PlaceFlags;
 use super::report::ReportFlags;
 use super::shared::{Change, ConsentFlags, PlanFlags, Work, no, run_error};
@@ -20,7 +21,7 @@ use super::{plan, rights};
 use crate::commands::Context;
 use crate::commands::adopt::check_consent;
 use crate::commands::managed::wait::{Goal, until};
-use crate::commands::managed::write::{self, change as write_change, write_error};
+use crate::commands::managed::write::{self, write_error};
 use crate::commands::managed::{Managed, is_handed_over, look, until_available};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -47,7 +48,7 @@ pub(super) struct ChangeArguments {
     #[command(flatten)]
     consent: ConsentFlags,
     #[command(flatten)]
-    report: ReportFlags,
+    pub(super) report: ReportFlags,
 }
 
 /// What is to be changed.
@@ -148,7 +149,7 @@ fn begun(
     context: &mut Context<'_>,
 ) -> Result<Option<String>, CommandError> {
     let Some(change) = flags.change else { return Ok(None) };
-    let found = flags.session(work, context, async |session| {
+    let found = flags.look(work, context, async |session| {
         takeover::change::begun(&flags.change_request(change, work, session)).await
     })?;
     found.map_err(|error| flags.plan_error(&error, context))
@@ -169,7 +170,7 @@ fn asked(flags: &PlanFlags, work: &Work, context: &mut Context<'_>) -> Result<As
     host.tell_progress();
     let Managed { cluster, .. } = look(host, context)?;
     let Some(cluster) = cluster else {
-        let found = flags.session(work, context, async |session| {
+        let found = flags.look(work, context, async |session| {
             takeover::change::asked(&*session.cluster).await
         })?;
         let found = found.map_err(|error| super::trouble::server_error(&error))?;
@@ -181,8 +182,7 @@ fn asked(flags: &PlanFlags, work: &Work, context: &mut Context<'_>) -> Result<As
             "`ichor cluster status` says where it stands; `ichor adopt` goes on with it",
         ));
     }
-    let live =
-        flags.session(work, context, async |session| write::read(&*session.cluster).await)?;
+    let live = flags.look(work, context, async |session| write::read(&*session.cluster).await)?;
     let live = live.map_err(|error| write_error(&error))?.ok_or_else(|| {
         CommandError::new(format_args!("TalosCluster {MANAGED_NAME} is gone")).hint("try again")
     })?;
@@ -279,10 +279,9 @@ fn by_controller(
     let Ordered { order, live, prepared, mut goal, limit } = wanted;
     flags.session(work, context, async |session| until_available(session, limit).await)??;
     rights::grant(flags, work, prepared, context)?;
-    let written = flags.session(work, context, async |session| {
-        write_change(&*session.cluster, live, &order).await
-    })?;
-    let written = written.map_err(|error| write_error(&error))?;
+    let written = flags
+        .session(work, context, async |session| ordered(&*session.cluster, live, &order).await)?;
+    let written = written.map_err(|error| error.told())?;
     context.ui.note(format!("TalosCluster {MANAGED_NAME} is written"));
     // What was said of an earlier spec, which may be somebody else's, is no answer.
     goal.generation = written.metadata.generation.unwrap_or_default();

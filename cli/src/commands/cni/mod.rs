@@ -6,6 +6,8 @@ pub(crate) mod ask;
 mod change;
 mod file;
 mod manifest;
+#[cfg(feature = "controller")]
+mod ordered;
 pub(crate) mod place;
 mod plan;
 pub(crate) mod planned;

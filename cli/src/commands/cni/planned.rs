@@ -1,9 +1,10 @@
 //! What commands share that show a plan, ask for consent to it, and carry it out.
 
 use clap::Args;
-use takeover::plan::{self, Look, Plan, to_terminal};
+use goyaml::Limits;
+use takeover::plan::{self, Look, Plan, to_terminal, to_text};
 
-use super::shared::{no, print_data, print_plan};
+use super::shared::no;
 use crate::commands::Context;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -32,12 +33,34 @@ pub(crate) fn show_json(
     print_data(json, output, context)
 }
 
+/// Prints a plan.
+fn print_plan(plan: &Plan, output: Output, context: &mut Context<'_>) -> Result<(), CommandError> {
+    if output == Output::Table {
+        return context.ui.result(to_text(plan, context.global.verbose));
+    }
+    let json = plan.to_json().map_err(CommandError::new)?;
+    print_data(json, output, context)
+}
+
+/// Prints JSON as it is, or as YAML.
+fn print_data(json: String, output: Output, context: &mut Context<'_>) -> Result<(), CommandError> {
+    if output != Output::Yaml {
+        return context.ui.result(json + "\n");
+    }
+    let value =
+        goyaml::json::from_json(json.as_bytes(), &Limits::default()).map_err(CommandError::new)?;
+    context.ui.result(goyaml::to_yaml(&value).map_err(CommandError::new)?)
+}
+
 /// Which leaves of a plan are shown.
 #[derive(Debug, Default, Args)]
 pub(crate) struct LeafFlags {
     /// Show every leaf, those of controllers and the server too
     #[arg(long)]
     show_all: bool,
+    /// The command, word by word and without consents, where a plan does not know it whole.
+    #[arg(skip)]
+    pub(super) typed: Vec<String>,
 }
 
 impl LeafFlags {
@@ -56,6 +79,7 @@ impl LeafFlags {
             all: self.show_all || context.global.verbose,
             colour: context.ui.has_colour(),
             width: columns.unwrap_or(WIDTH),
+            typed: &self.typed,
         };
         context.ui.result(to_terminal(plan, look))
     }

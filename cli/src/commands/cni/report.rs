@@ -45,6 +45,13 @@ impl ReportFlags {
         Ok(())
     }
 
+    /// Says what was typed, so that the plan ends in the whole command that accepts it. Reports are
+    /// passed on, and do not have it.
+    #[cfg(feature = "controller")]
+    pub(super) fn typed(&mut self, words: Vec<String>) {
+        self.leaves.typed = words;
+    }
+
     /// Prints the plan and writes its reports.
     pub(crate) fn show(
         &self,

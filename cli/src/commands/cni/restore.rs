@@ -137,10 +137,13 @@ fn needed(plan: &RestorePlan) -> Vec<plan::Consent> {
 
 /// What was done, for people.
 fn done_text(plan: &RestorePlan, done: &Restored) -> String {
+    // In the words of the plan. An owner that is the same before and after takes no write.
     let mut text = format!(
-        "Restored: {} record(s) are back, {} object(s) are given back with {} leaves, {} record(s) of \
-         ichor's are backed up and deleted.\n",
+        "Restored: {} record(s) are back, {} object(s) have their former owner ({} had to be written \
+         for it), {} leaves have their former values, {} record(s) of ichor's are backed up and \
+         deleted.\n",
         done.records.len(),
+        plan.objects.len(),
         done.objects,
         done.leaves,
         done.own.deleted.len()

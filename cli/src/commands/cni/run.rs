@@ -114,7 +114,11 @@ fn execute(
     #[cfg(feature = "controller")]
     {
         let host = plan.host(&work, context)?;
-        let instead = "`ichor adopt` has the controller do it";
+        let instead = if arguments.takeover {
+            "`ichor adopt` has the controller do it"
+        } else {
+            "`ichor cni values set`, or `ichor cni upgrade`, has the controller do it"
+        };
         crate::commands::managed::check_nobody_acts(host, instead, context)?;
     }
     let (result, heard) = plan.carry_out(&work, &consent, digest, context)?;

@@ -17,8 +17,7 @@ use helm_rs::render::{Engine, EngineOptions};
 use takeover::access::Purpose;
 use takeover::change;
 use takeover::plan::{
-    DryRuns, KubePrism, Plan, PlanError, Prepared, RehearsalAbout, Request, WhoWrites, prepare,
-    to_text,
+    DryRuns, KubePrism, PlanError, Prepared, RehearsalAbout, Request, WhoWrites, prepare,
 };
 use takeover::run::{Done, LeftOver, Run, RunError, left_over, take_over};
 
@@ -29,7 +28,6 @@ use crate::commands::Context;
 use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::output::Output;
 use crate::session::{Heard, Host};
 
 /// Bytes that a values file may have.
@@ -319,7 +317,7 @@ impl PlanFlags {
     }
 
     /// Looks at the cluster: a signal ends the program at once.
-    pub(crate) fn session<T>(
+    pub(crate) fn look<T>(
         &self,
         work: &Work,
         context: &mut Context<'_>,
@@ -329,13 +327,29 @@ impl PlanFlags {
         looked.map(|(result, _)| result)
     }
 
+    /// Writes to the cluster, or waits for what becomes of it: the first signal asks for the end, so
+    /// that what was begun is told.
+    ///
+    /// # Errors
+    /// The end was asked for before it could begin.
+    pub(crate) fn session<T>(
+        &self,
+        work: &Work,
+        context: &mut Context<'_>,
+        action: impl AsyncFnOnce(&Session<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        let host = self.host(work, context)?;
+        host.go_on()?;
+        host.run(context, &work.engine, action).map(|(result, _)| result)
+    }
+
     /// A takeover that was begun and is not complete.
     pub(crate) fn left_over(
         &self,
         work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Option<LeftOver>, CommandError> {
-        let found = self.session(work, context, async |session| {
+        let found = self.look(work, context, async |session| {
             left_over(&*session.cluster, session.clock).await
         })?;
         let found = found.map_err(|error| {
@@ -457,7 +471,7 @@ impl PlanFlags {
         work: &Work,
         context: &mut Context<'_>,
     ) -> Result<Prepared, CommandError> {
-        let result = self.session(work, context, async |session| match self.change {
+        let result = self.look(work, context, async |session| match self.change {
             Some(change) => change::prepare(&self.change_request(change, work, session)).await,
             None => prepare(&self.request(work, session)).await,
         })?;
@@ -539,33 +553,6 @@ fn run<'a, S>(
         cancel: session.cancel,
         timeout,
     }
-}
-
-/// Prints a plan.
-pub(crate) fn print_plan(
-    plan: &Plan,
-    output: Output,
-    context: &mut Context<'_>,
-) -> Result<(), CommandError> {
-    if output == Output::Table {
-        return context.ui.result(to_text(plan, context.global.verbose));
-    }
-    let json = plan.to_json().map_err(CommandError::new)?;
-    print_data(json, output, context)
-}
-
-/// Prints JSON as it is, or as YAML.
-pub(crate) fn print_data(
-    json: String,
-    output: Output,
-    context: &mut Context<'_>,
-) -> Result<(), CommandError> {
-    if output != Output::Yaml {
-        return context.ui.result(json + "\n");
-    }
-    let value =
-        goyaml::json::from_json(json.as_bytes(), &Limits::default()).map_err(CommandError::new)?;
-    context.ui.result(goyaml::to_yaml(&value).map_err(CommandError::new)?)
 }
 
 /// The answer no: what it is about, and what to do instead.

@@ -1,5 +1,7 @@
 //! `ichor cni status`: whose the running Cilium is, and where a takeover stands.
 
+#[cfg(feature = "controller")]
+use api::MANAGED_NAME;
 use clap::Args;
 use goyaml::{Limits, Value};
 use helm_rs::error_chain;
@@ -13,6 +15,8 @@ use super::place::PlaceFlags;
 use super::shared::{PlanFlags, Work};
 use super::trouble::reading_error;
 use crate::commands::Context;
+#[cfg(feature = "controller")]
+use crate::commands::managed::Managed;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::output::{Output, write_structured};
@@ -50,10 +54,14 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     let engine = Engine::new(EngineOptions::default());
     let (found, _) = host
         .look(context, &engine, async |session| status(&*session.cluster, session.clock).await)?;
-    let status = found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
+    #[cfg_attr(not(feature = "controller"), expect(unused_mut, reason = "as with a controller"))]
+    let mut status =
+        found.map_err(|error| reading_error(&error, Purpose::Status, &place, context))?;
     let rehearsal = place.about(&host);
     #[cfg(feature = "controller")]
     let managed = crate::commands::managed::look(&host, context).unwrap_or_default();
+    #[cfg(feature = "controller")]
+    beside(&managed, &mut status);
     drop(host);
     // Where a takeover stands is told even when nothing can be planned.
     let flags = PlanFlags::of(place);
@@ -79,6 +87,28 @@ pub(crate) fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exi
     plan.map(|_| Exit::Done)
 }
 
+/// What is to be done where a TalosCluster manages the cluster: what writes from here is refused then.
+#[cfg(feature = "controller")]
+fn beside(managed: &Managed, status: &mut Status) {
+    let acts = managed.acting().is_some();
+    let is_begun = status.state == State::Begun;
+    for next in &mut status.next {
+        if acts && let Some((before, _)) = next.split_once("ichor adopt --cilium-only") {
+            let instead = if is_begun {
+                "ichor cluster status (the controller goes on with it by itself)"
+            } else {
+                "ichor adopt --plan, then ichor adopt; ichor cluster status says where the controller \
+                 is with it"
+            };
+            *next = format!("{before}{instead}");
+        } else if managed.cluster.is_some() && next.starts_with("ichor cni restore") {
+            *next = format!(
+                "kubectl delete taloscluster {MANAGED_NAME} (Cilium runs on as it is), then {next}"
+            );
+        }
+    }
+}
+
 /// Where a takeover stands on the cluster of some work, for people.
 pub(super) fn of_work(
     flags: &PlanFlags,
@@ -86,7 +116,7 @@ pub(super) fn of_work(
     context: &mut Context<'_>,
 ) -> Result<String, CommandError> {
     let found = flags
-        .session(work, context, async |session| status(&*session.cluster, session.clock).await)?;
+        .look(work, context, async |session| status(&*session.cluster, session.clock).await)?;
     let status = found.map_err(|error| CommandError::new(error_chain(&error)))?;
     let plan = flags.plan(work, context).map(|prepared| prepared.plan);
     Ok(account(&status, &plan))
@@ -272,5 +302,45 @@ fn not_begun(plan: &Plan) -> &'static str {
         Outcome::TakeOver | Outcome::Upgrade | Outcome::Resume => {
             "Cilium is not ichor's, and can be taken over"
         }
+    }
+}
+
+#[cfg(all(test, feature = "controller"))]
+mod tests {
+    use super::*;
+    use crate::commands::managed::{Controller, Leader};
+
+    #[test]
+    fn beside_a_controller_nothing_is_named_that_is_refused() {
+        let object = serde_json::json!({
+            "apiVersion": "ichor.maesh.dev/v1alpha1", "kind": "TalosCluster",
+            "metadata": { "name": "cluster" }, "spec": { "cni": { "preset": "cilium" } },
+        });
+        let (name, renewed) = ("one".to_owned(), String::new());
+        let leader = Some(Leader { name, renewed, age: Some(1), is_dead: false });
+        let mut managed = Managed {
+            cluster: serde_json::from_value(object).unwrap(),
+            controller: Controller { leader, ..Controller::default() },
+        };
+        let next = |managed: &Managed, state, next: &str| {
+            let mut status = Status { state, next: vec![next.to_owned()], ..Status::default() };
+            beside(managed, &mut status);
+            status.next.join("\n")
+        };
+        let plan = "ichor adopt --cilium-only --plan";
+        assert!(next(&managed, State::NotBegun, plan).starts_with("ichor adopt --plan"));
+        let go_on =
+            next(&managed, State::Begun, "ichor adopt --cilium-only --yes (or the Job again)");
+        assert!(go_on.starts_with("ichor cluster status"), "{go_on}");
+        let back = next(&managed, State::RestoreBegun, "ichor cni restore --yes");
+        assert!(back.ends_with("then ichor cni restore --yes"), "{back}");
+        // Nobody acts: a takeover from here is not refused.
+        managed.controller = Controller::default();
+        assert_eq!(next(&managed, State::NotBegun, plan), plan);
+        let alone = Managed::default();
+        assert_eq!(
+            next(&alone, State::RestoreBegun, "ichor cni restore --yes"),
+            "ichor cni restore --yes"
+        );
     }
 }

@@ -89,7 +89,13 @@ pub(crate) fn run(command: Command, context: &mut Context<'_>) -> Result<Exit, C
 }
 
 fn set(arguments: SetArguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
-    let SetArguments { reset, values, change: arguments } = arguments;
+    let SetArguments { reset, values, change: mut arguments } = arguments;
+    let mut typed = ["ichor", "cni", "values", "set"].map(str::to_owned).to_vec();
+    if reset {
+        typed.push("--reset".to_owned());
+    }
+    typed.extend(values.words());
+    arguments.report.typed(typed);
     let given = values.merge(context.environment)?;
     let decided: Vec<String> = strip(&mut given.clone()).into_iter().map(|one| one.key).collect();
     if !decided.is_empty() {

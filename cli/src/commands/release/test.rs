@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Exit, CommandError> {
     let name = &arguments.release;
-    let timeout = flags::duration("timeout", &arguments.timeout)?;
+    let timeout = flags::helms_duration("timeout", &arguments.timeout)?;
     let filters = flags::string_slice("filter", &arguments.filter)?;
     record_kind(context.environment)?;
     let without = filters.iter().filter_map(|filter| {

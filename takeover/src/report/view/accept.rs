@@ -21,9 +21,11 @@ pub(super) fn command(plan: &Plan) -> String {
                 "kubectl annotate taloscluster cluster ichor.maesh.dev/accepted-plan={} --overwrite",
                 safe(&plan.digest)
             )
+        } else if plan.found.version == plan.chart.version {
+            // Which values they were only the user knows.
+            format!("ichor cni values set VALUES {} --yes", flags(plan))
         } else {
-            // The rest is what the user typed.
-            flags(plan) + " --yes"
+            format!("ichor cni upgrade {} --yes", flags(plan))
         };
     }
     let mut command = match (is_for_job, plan.rights.granted) {
@@ -44,6 +46,12 @@ pub(super) fn command(plan: &Plan) -> String {
     command.push(' ');
     command.push_str(&flags(plan));
     command + if is_for_job { " | kubectl apply -f -" } else { " --yes" }
+}
+
+/// What the user typed, as a command that accepts the plan.
+pub(super) fn typed(plan: &Plan, words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|text| word(text)).collect();
+    format!("{} {} --yes", words.join(" "), flags(plan))
 }
 
 /// The consents that the plan asks for, as flags.
@@ -67,7 +75,27 @@ fn word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::word;
+    use super::{command, typed, word};
+    use crate::plan::{CHANGE_SCHEMA_VERSION, Consent, Plan};
+
+    #[test]
+    fn a_change_is_accepted_by_a_whole_command() {
+        let consent = Consent { flag: "--accept-cilium-diff".to_owned(), why: String::new() };
+        let mut plan = Plan {
+            schema_version: CHANGE_SCHEMA_VERSION.to_owned(),
+            digest: "sha256:0".to_owned(),
+            consent: vec![consent],
+            ..Plan::default()
+        };
+        "1.20.0".clone_into(&mut plan.found.version);
+        "1.20.0".clone_into(&mut plan.chart.version);
+        let accept = "--accept-cilium-diff=sha256:0 --yes";
+        assert_eq!(command(&plan), format!("ichor cni values set VALUES {accept}"));
+        let words = ["ichor", "cni", "values", "set", "--set", "a=b c"].map(str::to_owned);
+        assert_eq!(typed(&plan, &words), format!("ichor cni values set --set 'a=b c' {accept}"));
+        "1.19.6".clone_into(&mut plan.found.version);
+        assert_eq!(command(&plan), format!("ichor cni upgrade {accept}"));
+    }
 
     #[test]
     fn a_path_is_one_word_of_the_command() {

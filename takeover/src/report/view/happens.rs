@@ -10,6 +10,37 @@ fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor)
 }
 
+/// What comes of it, in one line, and how that is coloured.
+pub(super) fn headline(plan: &Plan) -> (String, &'static str) {
+    let (headline, mood) = what_comes(plan);
+    match plan.rehearsal {
+        Some(_) => (format!("Rehearsal: {headline}"), mood),
+        None => (headline, mood),
+    }
+}
+
+fn what_comes(plan: &Plan) -> (String, &'static str) {
+    let version =
+        |text: &str| if text.is_empty() { String::new() } else { format!(" {}", safe(text)) };
+    let (from, chart) = (version(&plan.found.version), version(&plan.chart.version));
+    let mood = if plan.consent.is_empty() { "ready" } else { "consent" };
+    if plan.is_refused() {
+        return ("Refused: nothing is written".to_owned(), "refused");
+    }
+    match plan.outcome {
+        Outcome::Refused => ("Refused: nothing is written".to_owned(), "refused"),
+        Outcome::Nothing => ("Nothing to take over".to_owned(), "nothing"),
+        Outcome::TakeOver if plan.release.is_some() => {
+            (format!("{} is adopted", safe(&plan.subject())), mood)
+        }
+        Outcome::TakeOver => (format!("Cilium{from} is taken over in place"), mood),
+        Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
+        Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
+        Outcome::Install => (format!("Cilium{chart} is installed"), mood),
+        Outcome::Change => (format!("Ichor's release of Cilium{from} is changed"), mood),
+    }
+}
+
 /// What happens when the plan is carried out.
 pub(super) fn happens(plan: &Plan) -> Vec<String> {
     let figures = plan.figures();
@@ -71,7 +102,14 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         ));
         return lines;
     }
-    if plan.gate_is_empty() {
+    if plan.gate_is_empty() && plan.is_refused() {
+        // An object whose write the server refuses is not among those that were compared.
+        lines.push(format!(
+            "{of_objects} could be compared, and nothing was found but {}; what a refusal names may \
+             not be among them",
+            count(figures.ownership, "ownership leaf to set", "ownership leaves to set")
+        ));
+    } else if plan.gate_is_empty() {
         lines.push(format!(
             "the gate is empty: {of_objects} as the chart renders them, {}",
             count(figures.ownership, "ownership leaf is set", "ownership leaves are set")
@@ -96,7 +134,9 @@ pub(super) fn happens(plan: &Plan) -> Vec<String> {
         ));
     }
     let pods: u64 = plan.restarts.iter().map(|restart| restart.pods).sum();
-    lines.push(if plan.restarts.is_empty() {
+    lines.push(if plan.restarts.is_empty() && plan.is_refused() {
+        "no pod restarts because of what could be compared".to_owned()
+    } else if plan.restarts.is_empty() {
         "no pod restarts".to_owned()
     } else {
         format!(

@@ -5,6 +5,7 @@
 mod accept;
 mod figures;
 mod happens;
+mod none;
 mod talos;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use serde::Serialize;
 
 pub(crate) use self::figures::count;
 use self::figures::{FigureView, bytes, figures, stays};
-use self::happens::happens;
+use self::happens::{happens, headline};
+use self::none::Nones;
 use self::talos::{TalosView, talos};
 use super::change::{self, Line, Room, Side};
 use super::visible;
@@ -44,6 +46,11 @@ pub(crate) struct View {
     pub(crate) consent: Vec<ConsentView>,
     /// The command that gives the whole consent; empty when none is needed or can be given.
     pub(crate) command: String,
+    /// What is said where no consent is asked for, nothing differs, no pod restarts, nothing is
+    /// created, nothing stays.
+    pub(crate) none: Nones,
+    /// The same as sentences.
+    pub(crate) none_sentences: Nones,
     pub(crate) figures: Vec<FigureView>,
     /// Objects with differences, those whose pods restart first.
     pub(crate) objects: Vec<ObjectView>,
@@ -219,10 +226,18 @@ fn safe(text: &str) -> String {
 }
 
 impl View {
+    /// Shows the command as the user typed it, where its own words are what a plan cannot know.
+    pub(crate) fn typed(&mut self, plan: &Plan, words: &[String]) {
+        if !words.is_empty() && !self.command.is_empty() {
+            self.command = accept::typed(plan, words);
+        }
+    }
+
     /// The plan in words, with as much of every value as there is room.
     pub(crate) fn new(plan: &Plan, room: Room) -> Self {
         let gated = !plan.digest.is_empty();
         let (headline, mood) = headline(plan);
+        let none = Nones::of(plan.is_refused());
         Self {
             headline,
             rehearsal: rehearsal(plan),
@@ -248,6 +263,8 @@ impl View {
                 .map(|consent| ConsentView { flag: safe(&consent.flag), why: safe(&consent.why) })
                 .collect(),
             command: accept::command(plan),
+            none_sentences: none.sentences(),
+            none,
             figures: figures(plan),
             objects: objects(plan, room),
             quiet: plan.objects.iter().filter(|object| is_quiet(object)).count(),
@@ -332,36 +349,6 @@ fn rehearsal(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-fn headline(plan: &Plan) -> (String, &'static str) {
-    let (headline, mood) = what_comes(plan);
-    match plan.rehearsal {
-        Some(_) => (format!("Rehearsal: {headline}"), mood),
-        None => (headline, mood),
-    }
-}
-
-fn what_comes(plan: &Plan) -> (String, &'static str) {
-    let version =
-        |text: &str| if text.is_empty() { String::new() } else { format!(" {}", safe(text)) };
-    let (from, chart) = (version(&plan.found.version), version(&plan.chart.version));
-    let mood = if plan.consent.is_empty() { "ready" } else { "consent" };
-    if plan.is_refused() {
-        return ("Refused: nothing is written".to_owned(), "refused");
-    }
-    match plan.outcome {
-        Outcome::Refused => ("Refused: nothing is written".to_owned(), "refused"),
-        Outcome::Nothing => ("Nothing to take over".to_owned(), "nothing"),
-        Outcome::TakeOver if plan.release.is_some() => {
-            (format!("{} is adopted", safe(&plan.subject())), mood)
-        }
-        Outcome::TakeOver => (format!("Cilium{from} is taken over in place"), mood),
-        Outcome::Upgrade => (format!("Cilium{from} is taken over and upgraded to{chart}"), mood),
-        Outcome::Resume => (format!("An earlier takeover of Cilium{from} is finished"), mood),
-        Outcome::Install => (format!("Cilium{chart} is installed"), mood),
-        Outcome::Change => (format!("Ichor's release of Cilium{from} is changed"), mood),
-    }
-}
-
 fn found(plan: &Plan) -> Vec<Fact> {
     let found = &plan.found;
     let mut facts = Vec::new();
@@ -386,9 +373,9 @@ fn found(plan: &Plan) -> Vec<Fact> {
     facts
 }
 
-/// Whether the gate ran and found nothing.
+/// Whether the gate ran over everything and found nothing.
 fn is_settled(plan: &Plan) -> bool {
-    !plan.digest.is_empty() && plan.gate_is_empty()
+    !plan.digest.is_empty() && plan.gate_is_empty() && !plan.is_refused()
 }
 
 /// Where the values come from. Of recovered ones the gate has the last word.

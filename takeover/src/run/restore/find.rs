@@ -75,7 +75,9 @@ pub(super) async fn find(
     {
         plan.refusals.push(format!(
             "TalosCluster {name} manages this cluster, and would take Cilium over again: delete it \
-             first, or set it to spec.cni.preset: unmanaged in a new one"
+             first (kubectl delete taloscluster {name}), then run this again. That undoes nothing: \
+             Cilium runs on as it is, and records and backups stay; it only ends what the controller \
+             does, its Job with it"
         ));
     }
     let query = ListQuery {

@@ -1,7 +1,8 @@
 //! The command line beside a controller that runs as its chart has it: a Deployment whose pods are
 //! executed, and so is the Job's.
 
-use std::process::Output;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Output, Stdio};
 
 use controller_tests::site::{IMAGE, KubeProxy, Site, condition};
 use controller_tests::{apply, chart, flannel};
@@ -40,6 +41,24 @@ impl Told {
 pub(crate) fn run(site: &Site, arguments: &[&str]) -> Told {
     println!("$ ichor {}", arguments.join(" "));
     let told = told(&site.try_ichor(arguments));
+    println!("{}{}[{:?}]\n", told.out, told.err, told.code);
+    told
+}
+
+/// Runs a command and sends it SIGINT once it tells a text.
+fn interrupted(site: &Site, arguments: &[&str], when: &str) -> Told {
+    println!("$ ichor {} (SIGINT at {when:?})", arguments.join(" "));
+    let mut command = site.command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut err = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !err.contains(when) {
+        assert!(lines.read_line(&mut err).unwrap() > 0, "{when:?} was never told: {err}");
+    }
+    plane::signal(child.id(), plane::Signal::SIGINT);
+    lines.read_to_string(&mut err).unwrap();
+    let told = Told { err, ..told(&child.wait_with_output().unwrap()) };
     println!("{}{}[{:?}]\n", told.out, told.err, told.code);
     told
 }
@@ -132,7 +151,11 @@ async fn adopt_waits_asks_and_hands_over() {
     shown("kubectl get talosclusters", &site.kubectl(&get));
     shown("kubectl describe taloscluster cluster", &site.kubectl(&describe));
     shown("ichor cluster status", &waits.out);
-    run(&site, &["cni", "run", "--takeover"]).expect(2, &["a controller (ichor-controller-"]);
+    run(&site, &["cni", "run", "--takeover"])
+        .expect(2, &["a controller (ichor-controller-", "hint: `ichor adopt` has"]);
+    run(&site, &["cni", "run"])
+        .expect(2, &["hint: `ichor cni values set`, or `ichor cni upgrade`"]);
+    run(&site, &["cni", "status"]).expect(2, &["> next: ichor adopt --plan, then ichor adopt"]);
     run(&site, &["adopt", "--cilium-only", "--yes"]).expect(2, &["`ichor adopt` has the"]);
     run(&site, &["cni", "manifest", "--image=x"]).expect(2, &["the controller makes the Job"]);
 
@@ -280,6 +303,9 @@ async fn adopt_writes_what_runs_and_waits_on() {
     late.expect(1, &["granted: Role kube-system/ichor-cni-records-role"]);
     let late_texts = ["the hand-over is not complete when time is up: ", "there is no pod yet"];
     late.expect(1, &late_texts);
+    let stopped = interrupted(&site, &["adopt", "--yes"], "CNIHandover: InProgress");
+    stopped
+        .expect(1, &["stopped waiting for the hand-over, as was asked: CNIHandover: InProgress"]);
     let cluster = site.cluster();
     assert_eq!(
         cluster["spec"]["cni"],
@@ -336,7 +362,13 @@ async fn values_are_set_by_the_controller() {
     // Nothing that runs depends on it, and yet it is a change.
     let set = ["cni", "values", "set", "--set=debug.enabled=true"];
     let planned = run(&site, &[set.as_slice(), &["--plan"]].concat());
-    planned.expect(2, &["> data.debug", "> --accept-cilium-diff=sha256:"]);
+    planned.expect(
+        2,
+        &[
+            "> data.debug",
+            "> ichor cni values set --set debug.enabled=true --accept-cilium-diff=sha256:",
+        ],
+    );
     assert_eq!(site.cluster()["spec"]["cni"].get("cilium"), None, "nothing was written");
     let refused = run(&site, &[set.as_slice(), &["--yes"]].concat());
     refused.expect(2, &["consent is missing", "--accept-cilium-diff=sha256:"]);
@@ -355,6 +387,11 @@ async fn values_are_set_by_the_controller() {
     assert_eq!(got["release"]["revision"], 2);
     assert_eq!(got["asked"], json!({ "debug": { "enabled": true } }));
     run(&site, &[set.as_slice(), &["--yes"]].concat()).expect(0, &["> nothing: "]);
+    for nothing in [&set[..], &["cni", "upgrade"]] {
+        let data = run(&site, &[nothing, &["--yes", "--output=json"]].concat());
+        let data: Value = serde_json::from_str(&data.expect(0, &[]).out).unwrap();
+        assert_eq!(data["outcome"], "nothing");
+    }
 
     // Somebody else asks for other values, and consents to nothing: the command consents.
     site.kubectl(&[

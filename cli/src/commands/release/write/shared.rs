@@ -26,7 +26,7 @@ pub(in crate::commands::release) struct HookFlags {
 impl HookFlags {
     /// How long to wait.
     pub(in crate::commands::release) fn timeout(&self) -> Result<Duration, CommandError> {
-        flags::duration("timeout", &self.timeout)
+        flags::helms_duration("timeout", &self.timeout)
     }
 }
 
