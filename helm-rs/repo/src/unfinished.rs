@@ -25,7 +25,7 @@ impl Unfinished {
     /// What the system says.
     pub fn file(folder: &Path) -> io::Result<(NamedTempFile, Self)> {
         let mut all = unfinished();
-        let file = Builder::new().prefix(".ichor-").tempfile_in(folder)?;
+        let file = Builder::new().prefix(".ichor-").tempfile_in(folder).map_err(nameless)?;
         all.push(file.path().to_owned());
         let this = Self(file.path().to_owned());
         Ok((file, this))
@@ -37,11 +37,25 @@ impl Unfinished {
     /// What the system says.
     pub fn folder(prefix: &str, folder: &Path) -> io::Result<(TempDir, Self)> {
         let mut all = unfinished();
-        let made = Builder::new().prefix(prefix).tempdir_in(folder)?;
+        let made = Builder::new().prefix(prefix).tempdir_in(folder).map_err(nameless)?;
         all.push(made.path().to_owned());
         let this = Self(made.path().to_owned());
         Ok((made, this))
     }
+}
+
+/// What the system says, without the name of a file that nobody knows.
+fn nameless(error: io::Error) -> io::Error {
+    let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(it) = inner {
+        if let Some(code) = it.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return io::Error::from_raw_os_error(code);
+        }
+        // An error within an error is not its source.
+        let held = it.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner = held.map(|held| held as &(dyn std::error::Error + 'static)).or_else(|| it.source());
+    }
+    error.kind().into()
 }
 
 impl Drop for Unfinished {
