@@ -24,6 +24,7 @@ impl Unfinished {
     /// # Errors
     /// What the system says.
     pub fn file(folder: &Path) -> io::Result<(NamedTempFile, Self)> {
+        fs::metadata(folder)?;
         let mut all = unfinished();
         let file = Builder::new().prefix(".ichor-").tempfile_in(folder).map_err(nameless)?;
         all.push(file.path().to_owned());
@@ -36,6 +37,7 @@ impl Unfinished {
     /// # Errors
     /// What the system says.
     pub fn folder(prefix: &str, folder: &Path) -> io::Result<(TempDir, Self)> {
+        fs::metadata(folder)?;
         let mut all = unfinished();
         let made = Builder::new().prefix(prefix).tempdir_in(folder).map_err(nameless)?;
         all.push(made.path().to_owned());
@@ -44,18 +46,11 @@ impl Unfinished {
     }
 }
 
-/// What the system says, without the name of a file that nobody knows.
+/// What the system says, without the name of a file that nobody knows. The crate that makes such
+/// files keeps nothing of the system's error but its kind and its text, which has the name.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn nameless(error: io::Error) -> io::Error {
-    let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-    while let Some(it) = inner {
-        if let Some(code) = it.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
-            return io::Error::from_raw_os_error(code);
-        }
-        // An error within an error is not its source.
-        let held = it.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        inner = held.map(|held| held as &(dyn std::error::Error + 'static)).or_else(|| it.source());
-    }
-    error.kind().into()
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 impl Drop for Unfinished {

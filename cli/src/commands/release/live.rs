@@ -11,7 +11,7 @@ use bytes::Bytes;
 use helm_rs::cluster::live::BodyStream;
 use helm_rs::cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, Resource, Target};
 use helm_rs::release::input::{Input, Storage};
-use helm_rs::release::storage::record_key;
+use helm_rs::release::storage::{StorageError, record_key};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -94,6 +94,9 @@ impl LiveInput {
                 answer = live.get(&target).await.map(Answer::Whole);
             }
             let answer = answer.map_err(|error| match storage {
+                _ if named.is_some() && error.is_not_found() => {
+                    CommandError::new(StorageError::NotFound)
+                }
                 // Helm's driver for ConfigMaps only logs what it was doing.
                 Storage::ConfigMap => CommandError::new(error),
                 _ => CommandError::new(format_args!("{prefix}: {error}")),

@@ -292,7 +292,8 @@ mod tests {
         ] {
             let shown = text_without(from.into()).unwrap();
             assert_eq!(shown.to_str_lossy(), to);
-            assert_eq!(text_without(shown.as_bstr()), None, "{to}");
+            let again = text_without(shown.as_bstr());
+            assert!(again.is_none_or(|again| again == shown), "{to}");
         }
         for same in [
             "maxTokens: 5\npassword: ${PW}\nsecret: {{ .x }}\ntoken: null\npasswordFile: /x\n",
