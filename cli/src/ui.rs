@@ -124,6 +124,19 @@ impl Ui {
         self.written(written)
     }
 
+    /// As [`Self::result`], after something was changed: where it cannot be written, the error says
+    /// what is done all the same.
+    pub(crate) fn result_of(
+        &mut self,
+        bytes: impl AsRef<[u8]>,
+        done: impl std::fmt::Display,
+    ) -> Result<(), CommandError> {
+        self.result(bytes).and_then(|()| self.finish()).map_err(|error| match error.message {
+            Some(_) => error.hint(format!("{done}; only the output could not be written")),
+            None => error,
+        })
+    }
+
     /// Pushes out what was written; results are complete only then.
     pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
         let written = self.out.flush();

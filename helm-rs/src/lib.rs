@@ -16,6 +16,7 @@ pub mod gourl;
 pub mod manifest;
 pub mod name;
 pub mod printer;
+mod protobuf;
 pub mod release;
 pub mod render;
 pub mod repo;

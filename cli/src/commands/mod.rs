@@ -14,6 +14,7 @@ pub(crate) mod etcd;
 mod man;
 #[cfg(feature = "controller")]
 mod managed;
+pub(crate) mod post_render;
 mod registry;
 mod release;
 mod snapshot;

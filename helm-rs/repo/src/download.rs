@@ -90,10 +90,10 @@ pub enum DownloadError {
         source: Box<IndexError>,
     },
     /// The index says of no place where the chart is.
-    #[error("chart {} has no downloadable URLs", quote(reference))]
+    #[error("{named} has no downloadable URLs")]
     NoAddress {
-        /// What was named.
-        reference: String,
+        /// What was named, as Helm names it.
+        named: String,
     },
     /// The repository has no such chart.
     #[error("{chart} not found in {repository} repository")]
@@ -414,8 +414,9 @@ impl Downloader<'_> {
             source: Box::new(source),
         })?;
         let first = found.urls.as_ref().and_then(|urls| urls.first());
-        let first =
-            first.ok_or_else(|| DownloadError::NoAddress { reference: reference.to_owned() })?;
+        let first = first.ok_or_else(|| DownloadError::NoAddress {
+            named: format!("chart {}", quote(reference)),
+        })?;
         let url = url::resolve(&entry.url, first).map_err(|_| address())?;
         let version = found.metadata.version.clone();
         Ok(Found { url, digest: found.digest.clone(), version })
@@ -477,7 +478,7 @@ pub fn find_in_repository(
         repository: url::shown(repository),
     })?;
     let first = found.urls.as_ref().and_then(|urls| urls.first());
-    let first = first.ok_or_else(|| DownloadError::NoAddress { reference: chart.to_owned() })?;
+    let first = first.ok_or(DownloadError::NoAddress { named })?;
     Ok(Wanted {
         reference: url::resolve(repository, first)?,
         version: version.to_owned(),

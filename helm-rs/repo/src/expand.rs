@@ -36,6 +36,13 @@ pub enum ExpandError {
     /// A file of the chart would lead elsewhere.
     #[error("chart illegally contains content outside the base directory")]
     Outside,
+    /// Something is at the chart's place. Helm writes into a folder that is there; which files of
+    /// another chart stay between those of this one, nobody would know.
+    #[error("failed to untar: a file or directory with the name {} already exists", target.display())]
+    Exists {
+        /// The place.
+        target: PathBuf,
+    },
     /// A file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -68,24 +75,30 @@ pub fn expand(archive: &[u8], folder: &Path, limits: &Limits) -> Result<PathBuf,
         move |error| FileError::new("open", &path, error)
     };
     let (half, _unfinished) = Unfinished::folder(".ichor-", folder).map_err(fail(folder))?;
+    let target = folder.join(&name);
     for file in &all {
         let inner = gopath::clean(&file.name);
         if inner.starts_with("..") || inner.starts_with('/') || inner == "." {
             return Err(ExpandError::Outside);
         }
         let path = half.path().join(&inner);
+        // Errors name the place that it was to have.
+        let shown = target.join(&inner);
         step(|| {
-            path.parent().map_or(Ok(()), files::make_folder)?;
-            std::fs::write(&path, &file.data).map_err(fail(&path))
+            if let Some(above) = path.parent() {
+                let above_shown = shown.parent().unwrap_or(&target);
+                std::fs::create_dir_all(above)
+                    .map_err(|error| FileError::new("mkdir", above_shown, error))?;
+            }
+            std::fs::write(&path, &file.data).map_err(fail(&shown))
         })?;
     }
-    let target = folder.join(&name);
     open_to_all(half.path()).map_err(fail(&target))?;
     // An empty folder, which Helm makes before, may be there.
     match std::fs::remove_dir(&target) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(FileError::new("mkdir", &target, error).into()),
+        Err(_) => return Err(ExpandError::Exists { target }),
     }
     step(|| std::fs::rename(half.path(), &target)).map_err(fail(&target))?;
     // It is elsewhere now.

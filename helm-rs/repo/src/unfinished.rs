@@ -24,8 +24,9 @@ impl Unfinished {
     /// # Errors
     /// What the system says.
     pub fn file(folder: &Path) -> io::Result<(NamedTempFile, Self)> {
+        fs::metadata(folder)?;
         let mut all = unfinished();
-        let file = Builder::new().prefix(".ichor-").tempfile_in(folder)?;
+        let file = Builder::new().prefix(".ichor-").tempfile_in(folder).map_err(nameless)?;
         all.push(file.path().to_owned());
         let this = Self(file.path().to_owned());
         Ok((file, this))
@@ -36,12 +37,20 @@ impl Unfinished {
     /// # Errors
     /// What the system says.
     pub fn folder(prefix: &str, folder: &Path) -> io::Result<(TempDir, Self)> {
+        fs::metadata(folder)?;
         let mut all = unfinished();
-        let made = Builder::new().prefix(prefix).tempdir_in(folder)?;
+        let made = Builder::new().prefix(prefix).tempdir_in(folder).map_err(nameless)?;
         all.push(made.path().to_owned());
         let this = Self(made.path().to_owned());
         Ok((made, this))
     }
+}
+
+/// What the system says, without the name of a file that nobody knows. The crate that makes such
+/// files keeps nothing of the system's error but its kind and its text, which has the name.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
+fn nameless(error: io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 impl Drop for Unfinished {

@@ -273,6 +273,9 @@ pub enum CrdError {
     /// It cannot be brought to the cluster.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// There is no object in it.
+    #[error("no objects visited")]
+    Empty,
     /// The server does not take it.
     #[error(transparent)]
     Write(#[from] WriteErrors),

@@ -159,9 +159,15 @@ impl<'a> Hooks<'a> {
         is_wanted: impl Fn(&Hook) -> bool,
     ) -> Result<(), HookError> {
         let event = event.as_str();
-        let hooks = executing(record.hooks()?, event, is_wanted);
+        let hooks = record.hooks()?;
+        let told: Vec<Vec<String>> =
+            hooks.iter().map(|hook| hook.delete_policies.clone()).collect();
+        let hooks = executing(hooks, event, is_wanted);
         for (place, (index, hook)) in hooks.iter().enumerate() {
-            let policies = hook.delete_policies.clone();
+            // Before anything can fail: Helm records the policy it went by.
+            if hook.delete_policies != told.get(*index).cloned().unwrap_or_default() {
+                record.set_hook_policies(*index, &hook.delete_policies)?;
+            }
             self.delete_by_policy(hook, BEFORE_CREATION).await?;
             let items = self
                 .items(&hook.manifest, true)
@@ -172,10 +178,10 @@ impl<'a> Hooks<'a> {
                 completed_at: String::new(),
                 phase: "Running".to_owned(),
             };
-            record.set_hook(*index, &run, Some(&policies))?;
+            record.set_hook_run(*index, &run)?;
             self.store(record, labels).await;
             "Unknown".clone_into(&mut run.phase);
-            record.set_hook(*index, &run, None)?;
+            record.set_hook_run(*index, &run)?;
 
             let result = self.create(&items, event, hook).await;
             let result = match result {
@@ -212,7 +218,7 @@ impl<'a> Hooks<'a> {
     ) -> Result<(), FieldError> {
         run.completed_at = self.session.now();
         phase.clone_into(&mut run.phase);
-        record.set_hook(index, run, None)
+        record.set_hook_run(index, run)
     }
 
     /// The failed hook's log and end, and the end of those that had succeeded.

@@ -10,7 +10,7 @@ use super::hooks::Hooks;
 use super::prepare::{self, Draft};
 use super::session::{DryRun, ReleaseOptions, Session};
 use crate::apply::{CustomMerge, Item, Live, Method, WaitOptions, WriteErrors, build, wait};
-use crate::chart::{Chart, Warning};
+use crate::chart::{Chart, Crd, Warning};
 use crate::cluster::{Discovery, ErrorKind};
 use crate::manifest::HookEvent;
 use crate::name::validate_release_name;
@@ -64,8 +64,9 @@ pub async fn install(
         if release.dry_run == DryRun::No {
             new_crds = install_crds(session, &chart, release).await?;
         } else {
+            // In small letters: Helm says this with `--debug` only.
             session.log(
-                "WARNING: This chart or one of its subcharts contains CRDs. Rendering may fail or \
+                "warning: This chart or one of its subcharts contains CRDs. Rendering may fail or \
                  contain inaccuracies.",
             );
         }
@@ -270,10 +271,8 @@ pub(super) async fn install_crds(
     let discovery = session.discover(false).await?;
     let mut created = Vec::new();
     for crd in chart.crds() {
-        let fail =
-            |source| ActionError::Crd { name: crd.file.name.clone(), source: Box::new(source) };
-        let items = build(&discovery, &crd.file.data, &options.namespace, false)
-            .map_err(|error| fail(CrdError::Build(error)))?;
+        let fail = |source| no_crd(&crd, source);
+        let items = crd_items(&discovery, &crd, options)?;
         match create_crds(session, &items).await {
             Ok(()) => created.extend(items),
             Err(errors) if exists(&errors) => {
@@ -291,6 +290,21 @@ pub(super) async fn install_crds(
         .await?;
     session.log("Clearing discovery cache");
     Ok(true)
+}
+
+/// The objects of a file under `crds/`. One without any is refused, as in Helm.
+pub(super) fn crd_items(
+    discovery: &Discovery,
+    crd: &Crd<'_>,
+    options: &ReleaseOptions,
+) -> Result<Vec<Item>, ActionError> {
+    let items = build(discovery, &crd.file.data, &options.namespace, false)
+        .map_err(|error| no_crd(crd, CrdError::Build(error)))?;
+    if items.is_empty() { Err(no_crd(crd, CrdError::Empty)) } else { Ok(items) }
+}
+
+fn no_crd(crd: &Crd<'_>, source: CrdError) -> ActionError {
+    ActionError::Crd { name: crd.file.name.clone(), source: Box::new(source) }
 }
 
 /// Creates definitions. An apply would change those that are there, so it is looked first.

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::error::ActionError;
 use super::hook_rights::PlannedHooks;
-use super::install::InstallOptions;
+use super::install::{InstallOptions, crd_items};
 use super::planned::{create, delete, object, update};
 use super::prepare;
 use super::rights::{self, Right};
 use super::session::{DryRun, ReleaseOptions, Session};
 use super::undo::Undo;
 use super::upgrade::{self, UpgradeOptions};
-use crate::apply::{Created, CustomMerge, Item, Live, Method, build};
+use crate::apply::{Created, CustomMerge, Item, Live, Method};
 use crate::capabilities::KubeVersion;
 use crate::chart::{Chart, Warning};
 use crate::cluster::{Discovery, ErrorKind, Resource};
@@ -310,11 +310,7 @@ async fn missing_crds(
 ) -> Result<Vec<Item>, ActionError> {
     let mut items = Vec::new();
     for crd in chart.crds() {
-        let built = build(discovery, &crd.file.data, &options.namespace, false);
-        items.extend(built.map_err(|error| ActionError::Crd {
-            name: crd.file.name.clone(),
-            source: Box::new(error.into()),
-        })?);
+        items.extend(crd_items(discovery, &crd, options)?);
     }
     let wanted: Vec<&Item> = items.iter().collect();
     let found = session.writer().read(&wanted).await;

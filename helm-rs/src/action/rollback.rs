@@ -161,7 +161,11 @@ async fn prepare(
     }
     session.log(format!("rolling back {name} (current: v{newest}, target: v{wanted})"));
     let previous = storage.get(name, wanted).await?;
-    let record = previous.record.rolled_back(&current.record, &session.now())?;
+    // Helm goes by what the records say, and not by their labels.
+    if previous.record.revision()? != wanted {
+        return Err(ActionError::NoSuchRevision(wanted));
+    }
+    let record = previous.record.rolled_back((name, wanted), &current.record, &session.now())?;
     Ok((current, Stored { record, labels: previous.labels }))
 }
 
@@ -240,7 +244,9 @@ impl Rollback<'_> {
     async fn finish(mut self) -> Result<(), ActionError> {
         let storage = self.session.storage();
         let name = &self.options.name;
-        let all = deployed(self.session, name).await.map_err(|error| self.unrecorded(error))?;
+        // Of the name in the newest record, as Helm: another one where records were copied.
+        let named = self.current.record.name()?;
+        let all = deployed(self.session, &named).await.map_err(|error| self.unrecorded(error))?;
         for mut stored in all {
             let revision = stored.record.revision()?;
             self.session.log(format!("superseding previous deployment {revision}"));

@@ -103,13 +103,13 @@ pub async fn uninstall(
     };
     revisions.sort_by_cached_key(|stored| stored.record.revision().unwrap_or_default());
     let Some(mut last) = revisions.pop() else { return Err(ActionError::NoRelease) };
-    let earlier = numbers(&revisions)?;
+    let earlier = keys(&revisions)?;
     drop(revisions);
     if last.record.info()?.status() == Status::Uninstalled {
         if options.keep_history {
             return Err(ActionError::AlreadyDeleted(name.clone()));
         }
-        purge(session, name, &earlier, &last.record).await?;
+        purge(session, &earlier, &last.record).await?;
         return Ok(Uninstalled::default());
     }
 
@@ -175,26 +175,27 @@ pub async fn uninstall(
         supersede_deployed(session, name).await?;
     } else {
         session.log(format!("purge requested for {name}"));
-        if let Err(error) = purge(session, name, &earlier, &last.record).await {
+        if let Err(error) = purge(session, &earlier, &last.record).await {
             errors.push(error_chain(&error));
         }
     }
     if errors.is_empty() { Ok(done) } else { Err(ActionError::CompletedWith { errors }) }
 }
 
-fn numbers(revisions: &[Stored]) -> Result<Vec<i64>, ActionError> {
-    revisions.iter().map(|stored| Ok(stored.record.revision()?)).collect()
+/// What the records say that they are, by which Helm deletes them: a record that was copied from
+/// another release still names that one.
+fn keys(revisions: &[Stored]) -> Result<Vec<(String, i64)>, ActionError> {
+    revisions.iter().map(|stored| Ok((stored.record.name()?, stored.record.revision()?))).collect()
 }
 
 /// Deletes all records, the newest last: while it is there, uninstalling again goes on.
 async fn purge(
     session: &Session<'_>,
-    name: &str,
-    earlier: &[i64],
+    earlier: &[(String, i64)],
     last: &Record,
 ) -> Result<(), ActionError> {
-    let last = last.revision()?;
-    for revision in earlier.iter().chain([&last]) {
+    let last = (last.name()?, last.revision()?);
+    for (name, revision) in earlier.iter().chain([&last]) {
         let purged = session.storage().delete(name, *revision).await;
         purged.map_err(|source| ActionError::NotPurged(Box::new(source)))?;
     }

@@ -92,14 +92,18 @@ pub fn build(
 ) -> Result<Vec<Item>, BuildError> {
     let mut items = Vec::new();
     let mut errors = Vec::new();
-    for document in documents(manifest) {
-        // As in the Go code, a broken document ends the stream.
-        let value = match document.and_then(|document| read(document, validate)) {
-            Ok(None) => continue,
-            Ok(Some(value)) => value,
+    for document in parsed(manifest) {
+        let value = match document.and_then(|document| check(document, validate)) {
+            Ok(value) => value,
             Err(error) => {
+                // What cannot be decoded is told with the others; what does not parse or is not
+                // valid ends the stream (`StreamVisitor.Visit`).
+                let ends = matches!(error, BuildError::Parse(_) | BuildError::Validate(_));
                 errors.push(error);
-                break;
+                if ends {
+                    break;
+                }
+                continue;
             }
         };
         if let Err(error) = place(discovery, value, namespace, &mut items) {
@@ -142,8 +146,83 @@ fn documents(manifest: &[u8]) -> Vec<Result<&[u8], BuildError>> {
     documents
 }
 
-/// One document as JSON; none when it is empty or null.
-fn read(document: &[u8], validate: bool) -> Result<Option<Value>, BuildError> {
+/// A document, and its JSON as Go's messages quote it.
+type Document = (Value, String);
+
+/// The documents of a stream up to the first that does not read; those without a value are left
+/// out (`YAMLOrJSONDecoder`). A stream that begins as JSON is read as JSON for as long as that
+/// goes, and then as YAML; where the first document after that is no YAML either, it is JSON's
+/// error that is told.
+fn parsed(manifest: &[u8]) -> Vec<Result<Document, BuildError>> {
+    let mut found = Vec::new();
+    let Ok((rest, mut no_json)) = json(manifest, &mut found) else { return found };
+    for document in documents(rest) {
+        let read = document.and_then(read);
+        let no_json = no_json.take();
+        match read {
+            Ok(None) => {}
+            Ok(Some(document)) => found.push(Ok(document)),
+            Err(error) => {
+                found.push(Err(no_json.unwrap_or(error)));
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// More JSON documents than this are no YAML that looked like JSON at first.
+const AMBIGUOUS: usize = 1;
+
+/// What broke a stream off of which nothing more is read.
+struct Ended;
+
+/// The JSON documents that a stream begins with. Returns what is left to be read as YAML and why it
+/// is no JSON.
+fn json<'m>(
+    manifest: &'m [u8],
+    found: &mut Vec<Result<Document, BuildError>>,
+) -> Result<(&'m [u8], Option<BuildError>), Ended> {
+    if !manifest.trim_ascii_start().starts_with(b"{") {
+        return Ok((manifest, None));
+    }
+    let mut at = 0;
+    loop {
+        let rest = manifest.get(at..).unwrap_or_default();
+        if rest.trim_ascii_start().is_empty() {
+            return Err(Ended);
+        }
+        let mut stream = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+        if let Some(Ok(value)) = stream.next() {
+            let text = rest.get(..stream.byte_offset()).unwrap_or_default().trim_ascii();
+            if !value.is_null() {
+                found.push(Ok((value, String::from_utf8_lossy(text).into_owned())));
+            }
+            at += stream.byte_offset();
+            continue;
+        }
+        let error = match goyaml::json::from_json_prefix(rest, &goyaml::Limits::default()) {
+            Err(goyaml::json::Error::Syntax { message, .. }) if found.len() > AMBIGUOUS => message,
+            Err(goyaml::json::Error::Syntax { message, offset }) => {
+                format!("json: offset {}: {message}", at + offset)
+            }
+            Err(error) => error.to_string(),
+            Ok(_) => "the JSON is too deep, or no UTF-8".to_owned(),
+        };
+        let error = BuildError::Parse(error);
+        if found.len() > AMBIGUOUS {
+            found.push(Err(error));
+            return Err(Ended);
+        }
+        // Up to the end of a line: a line of dashes may follow.
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let line = rest.iter().take(blanks).position(|byte| *byte == b'\n').map(|end| end + 1);
+        return Ok((rest.get(line.unwrap_or(blanks)..).unwrap_or_default(), Some(error)));
+    }
+}
+
+/// One YAML document as JSON; none when it is empty or null.
+fn read(document: &[u8]) -> Result<Option<Document>, BuildError> {
     if document.trim_ascii().is_empty() {
         return Ok(None);
     }
@@ -153,8 +232,20 @@ fn read(document: &[u8], validate: bool) -> Result<Option<Value>, BuildError> {
     let json = goyaml::json::to_json(&value).map_err(|error| parse(&error))?;
     drop(value);
     let value: Value = serde_json::from_str(&json).map_err(|error| parse(&error))?;
-    if value.is_null() {
-        return Ok(None);
+    Ok((!value.is_null()).then_some((value, json)))
+}
+
+/// A document that says what it is.
+fn check((value, json): Document, validate: bool) -> Result<Value, BuildError> {
+    if !value.is_object() {
+        return Err(if validate {
+            BuildError::Validate("invalid object to validate".to_owned())
+        } else {
+            BuildError::Metadata(format!(
+                "json: cannot unmarshal {} into Go value of type unstructured.detector",
+                super::metadata::word(&value)
+            ))
+        });
     }
     let field = |name: &str| match value.get(name) {
         None | Some(Value::Null) => Some(format!("{name} not set")),
@@ -172,7 +263,7 @@ fn read(document: &[u8], validate: bool) -> Result<Option<Value>, BuildError> {
     if text(&value, "/kind").is_empty() {
         return Err(BuildError::NoKind(json));
     }
-    Ok(Some(value))
+    Ok(value)
 }
 
 /// Adds an object, or those of a list.
@@ -184,6 +275,14 @@ fn place(
 ) -> Result<(), BuildError> {
     let kind = Kind::of(&value);
     if !matches!(value.get("items"), Some(Value::Array(_) | Value::Null)) {
+        let version = value.get("apiVersion").filter(|it| !it.is_null() && !it.is_string());
+        if let Some(version) = version {
+            return Err(BuildError::Metadata(format!(
+                "json: cannot unmarshal {} into Go struct field \
+                 metadataOnlyObject.TypeMeta.apiVersion of type string",
+                super::metadata::word(version)
+            )));
+        }
         if let Some(fault) = super::metadata::fault(&value) {
             return Err(BuildError::Metadata(fault));
         }
@@ -253,4 +352,61 @@ fn item(resource: &Arc<Resource>, mut value: Value, namespace: &str) -> Item {
         }
     }
     Item { target, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BuildError, build};
+    use crate::cluster::Discovery;
+
+    #[test]
+    fn what_is_no_object_is_told_in_gos_words() {
+        let text = |manifest: &str, validate| match build(
+            &Discovery::default(),
+            manifest.as_bytes(),
+            "default",
+            validate,
+        ) {
+            Ok(items) => format!("{} objects", items.len()),
+            Err(error) => error.to_string(),
+        };
+        for nothing in ["", "# x\n", "---\n", "null\n", "{}{}"] {
+            let expected = if nothing == "{}{}" { "Object 'Kind' is missing" } else { "0 objects" };
+            assert!(text(nothing, false).contains(expected), "{nothing}");
+        }
+        let decode = "unable to decode \"\": json: cannot unmarshal";
+        let into = "into Go value of type unstructured.detector";
+        for (manifest, kind) in
+            [("foo", "string"), ("[]", "array"), ("5", "number"), ("true", "bool")]
+        {
+            assert_eq!(text(manifest, false), format!("{decode} {kind} {into}"));
+            let invalid =
+                "error validating \"\": error validating data: invalid object to validate";
+            assert_eq!(text(manifest, true), invalid);
+        }
+        assert_eq!(
+            text("{{ bad\n", false),
+            "error parsing : json: offset 2: invalid character '{' looking for beginning of object \
+             key string"
+        );
+        assert_eq!(text("{\"a\":1\n", false), "error parsing : unexpected EOF");
+        let missing = "unable to decode \"\": Object 'Kind' is missing in";
+        assert_eq!(
+            text("{\"a\":1}{\"b\":2}x", false),
+            format!(
+                "[{missing} '{{\"a\":1}}', {missing} '{{\"b\":2}}', error parsing : invalid \
+                 character 'x' looking for beginning of value]"
+            )
+        );
+        // No JSON, and YAML.
+        assert!(text("{bad}", false).contains("Object 'Kind' is missing in '{\"bad\":null}'"));
+        let two = build(
+            &Discovery::default(),
+            b"{\"kind\":\"A\",\"apiVersion\":\"v1\"} {\"kind\":\"B\",\"apiVersion\":\"v1\"}",
+            "",
+            false,
+        );
+        let Err(BuildError::Several { errors }) = two else { panic!("{two:?}") };
+        assert_eq!(errors.len(), 2);
+    }
 }

@@ -170,7 +170,7 @@ fn field(value: &Value, wanted: Type, of: &Struct, path: &str, found: &mut Vec<F
 const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 
 /// Go's word for a JSON value (`json.UnmarshalTypeError.Value`).
-const fn word(value: &Value) -> &'static str {
+pub(super) const fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -1,6 +1,8 @@
 //! The server's own account of a failure: `metav1.Status`.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::protobuf::{self, MAGIC, Message, ProtobufError};
 
 /// A `Status` as the server sent it, or as client-go would make one from an answer that is none.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,21 @@ impl Status {
             message: text("message"),
             details: object.get("details").cloned().unwrap_or_default(),
         }
+    }
+
+    /// Reads a `Status` in Kubernetes' protobuf form; none when it is something else.
+    pub fn from_protobuf(body: &[u8]) -> Option<Self> {
+        let mut raw: &[u8] = &[];
+        let mut kind: &[u8] = &[];
+        for field in Message::new(body.strip_prefix(MAGIC)?) {
+            match field.ok()? {
+                // `runtime.Unknown`: what it is, and it.
+                (1, protobuf::Value::Bytes(about)) => kind = last_text(about, 2).ok()?,
+                (2, protobuf::Value::Bytes(text)) => raw = text,
+                _ => {}
+            }
+        }
+        if kind != b"Status" { None } else { status(raw).ok() }
     }
 
     /// The `Status` as an object.
@@ -143,5 +160,115 @@ impl Status {
                 "causes": [{ "reason": "UnexpectedServerResponse", "message": body }],
             }),
         }
+    }
+}
+
+/// The text of a field.
+fn last_text(message: &[u8], wanted: u64) -> Result<&[u8], ProtobufError> {
+    let mut found: &[u8] = &[];
+    for field in Message::new(message) {
+        if let (number, protobuf::Value::Bytes(text)) = field?
+            && number == wanted
+        {
+            found = text;
+        }
+    }
+    Ok(found)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `Status` of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`.
+fn status(message: &[u8]) -> Result<Status, ProtobufError> {
+    let mut status = Status::new(0, "", "");
+    for field in Message::new(message) {
+        match field? {
+            (3, protobuf::Value::Bytes(message)) => status.message = text(message),
+            (4, protobuf::Value::Bytes(reason)) => status.reason = text(reason),
+            (5, protobuf::Value::Bytes(message)) => status.details = details(message)?,
+            (6, protobuf::Value::Number(code)) => {
+                status.code = u16::try_from(code).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    Ok(status)
+}
+
+/// `StatusDetails`
+fn details(message: &[u8]) -> Result<Value, ProtobufError> {
+    let mut details = Map::new();
+    let mut causes = Vec::new();
+    for field in Message::new(message) {
+        let (number, value) = field?;
+        let name = match number {
+            1 => "name",
+            2 => "group",
+            3 => "kind",
+            6 => "uid",
+            4 => {
+                if let protobuf::Value::Bytes(cause) = value {
+                    causes.push(json!({
+                        "reason": text(last_text(cause, 1)?),
+                        "message": text(last_text(cause, 2)?),
+                        "field": text(last_text(cause, 3)?),
+                    }));
+                }
+                continue;
+            }
+            5 => "retryAfterSeconds",
+            _ => continue,
+        };
+        match value {
+            // Written, though there is none.
+            protobuf::Value::Bytes(b"") | protobuf::Value::Number(0) => {}
+            protobuf::Value::Bytes(value) => {
+                drop(details.insert(name.to_owned(), text(value).into()))
+            }
+            protobuf::Value::Number(value) => drop(details.insert(name.to_owned(), value.into())),
+            protobuf::Value::Other => {}
+        }
+    }
+    if !causes.is_empty() {
+        details.insert("causes".to_owned(), causes.into());
+    }
+    Ok(if details.is_empty() { Value::Null } else { details.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Status;
+
+    #[test]
+    fn a_refusal_in_protobuf_keeps_its_words() {
+        let field = |number: u8, text: &[u8]| {
+            let mut out = vec![number << 3 | 2, u8::try_from(text.len()).unwrap()];
+            out.extend_from_slice(text);
+            out
+        };
+        let details = [field(3, b"secrets"), field(4, &field(2, b"why")), vec![5 << 3, 3]].concat();
+        let status = [
+            field(1, b""),
+            field(2, b"Failure"),
+            field(3, b"secrets is forbidden"),
+            field(4, b"Forbidden"),
+            field(5, &details),
+            vec![6 << 3, 0x93, 0x03],
+        ]
+        .concat();
+        let about = [field(1, b"v1"), field(2, b"Status")].concat();
+        let body = [b"k8s\0".to_vec(), field(1, &about), field(2, &status)].concat();
+        let status = Status::from_protobuf(&body).unwrap();
+        assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
+        assert_eq!(status.message, "secrets is forbidden");
+        assert_eq!(status.retry_after_seconds(), Some(3));
+        assert_eq!(status.causes().next().unwrap().message, "why");
+        for broken in [&body[..4], &body[..20], &body[..body.len() - 1], b"k8s"] {
+            assert_eq!(Status::from_protobuf(broken), None);
+        }
+        let other = [b"k8s\0".to_vec(), field(1, &field(2, b"Secret"))].concat();
+        assert_eq!(Status::from_protobuf(&other), None);
     }
 }

@@ -8,7 +8,7 @@ use goyaml::{Map, Value};
 
 use super::chart::ChartError;
 use super::record::Record;
-use super::redact::{self, HIDDEN, Sensitive};
+use super::redact::{self, HIDDEN, Sensitive, Words};
 use crate::action::generated::GeneratedLeaf;
 use crate::action::template::Rendering;
 use crate::chart::{Chart, File};
@@ -198,7 +198,24 @@ pub fn compare(old: &Side, new: &Side, show_secrets: bool) -> Comparison {
         changes
     };
     let (manifest, hooks) = (objects(&old.objects, &new.objects), objects(&old.hooks, &new.hooks));
-    let notes = (old.notes != new.notes).then(|| (old.notes.clone(), new.notes.clone()));
+    let notes = (old.notes != new.notes).then(|| {
+        if show_secrets {
+            return (old.notes.clone(), new.notes.clone());
+        }
+        // Words of either side: what one no longer has was a credential.
+        let values = [old, new].into_iter().flat_map(|side| [&side.values, &side.chart_values]);
+        let objects =
+            [old, new].into_iter().flat_map(|side| side.objects.iter().chain(&side.hooks));
+        let words =
+            Words::of(values.filter_map(Value::as_map), objects.map(|object| &object.value));
+        let (before, after) = (words.notes(&old.notes), words.notes(&new.notes));
+        let is_hidden = before == after;
+        // Told apart without being shown.
+        let mark = |text: String, mark: &str| {
+            if is_hidden { text.replacen(HIDDEN, &format!("{HIDDEN} ({mark})"), 1) } else { text }
+        };
+        (mark(before, "before"), mark(after, "after"))
+    });
     Comparison {
         chart: file_differences(&old.files, &new.files, show_secrets),
         chart_values: value_difference(&old.chart_values, &new.chart_values, show_secrets),

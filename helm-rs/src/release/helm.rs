@@ -30,6 +30,7 @@ impl Record {
         &self,
         values: Option<Map>,
         edit: impl Fn(&str) -> String,
+        edit_notes: impl Fn(&str) -> String,
         resources: Option<&str>,
     ) -> Result<String, FieldError> {
         let info = self.info()?;
@@ -39,7 +40,7 @@ impl Record {
         about.time("deleted", &info.deleted);
         about.text("description", &info.description);
         about.text("status", &info.status_text);
-        about.text("notes", &info.notes);
+        about.text("notes", &edit_notes(&info.notes));
         if let Some(resources) = resources {
             about.raw("resources", resources);
         }

@@ -166,17 +166,11 @@ impl Record {
         self.object.set("info", info.to_json(), RELEASE_FIELDS).map_err(wrap)
     }
 
-    /// Sets a hook's last run, and its delete policies if they are given; hooks are counted as
-    /// [`Self::hooks`] lists them.
+    /// Sets a hook's last run; hooks are counted as [`Self::hooks`] lists them.
     ///
     /// # Errors
     /// When the field is not a list of hooks.
-    pub fn set_hook(
-        &mut self,
-        index: usize,
-        run: &HookRun,
-        delete_policies: Option<&[String]>,
-    ) -> Result<(), FieldError> {
+    pub fn set_hook_run(&mut self, index: usize, run: &HookRun) -> Result<(), FieldError> {
         let wrap = |source| FieldError { field: "hooks", source };
         let mut hooks = self.raw_hooks()?;
         let Some(hook) = hooks.get_mut(index) else { return Ok(()) };
@@ -187,11 +181,24 @@ impl Record {
             go_string(&run.phase)
         );
         hook.set("last_run", run, HOOK_FIELDS).map_err(wrap)?;
-        if let Some(policies) = delete_policies {
-            let policies: Vec<String> = policies.iter().map(|policy| go_string(policy)).collect();
-            let policies = format!("[{}]", policies.join(","));
-            hook.set("delete_policies", policies, HOOK_FIELDS).map_err(wrap)?;
-        }
+        self.set_raw_hooks(&hooks)
+    }
+
+    /// Sets a hook's delete policies; hooks are counted as [`Self::hooks`] lists them.
+    ///
+    /// # Errors
+    /// When the field is not a list of hooks.
+    pub fn set_hook_policies(
+        &mut self,
+        index: usize,
+        policies: &[String],
+    ) -> Result<(), FieldError> {
+        let wrap = |source| FieldError { field: "hooks", source };
+        let mut hooks = self.raw_hooks()?;
+        let Some(hook) = hooks.get_mut(index) else { return Ok(()) };
+        let policies: Vec<String> = policies.iter().map(|policy| go_string(policy)).collect();
+        let policies = format!("[{}]", policies.join(","));
+        hook.set("delete_policies", policies, HOOK_FIELDS).map_err(wrap)?;
         self.set_raw_hooks(&hooks)
     }
 
@@ -225,12 +232,18 @@ impl Record {
         self.object.set("hooks", hooks, RELEASE_FIELDS).map_err(wrap)
     }
 
-    /// The record of going back from `current` to what `self` holds, as a new revision
-    /// (`prepareRollback` in `pkg/action/rollback.go`).
+    /// The record of going back from `current` to what `self` holds, as a new revision of that
+    /// release (`prepareRollback` in `pkg/action/rollback.go`). Name and number are those that were
+    /// asked for: records that were copied from another release still name that one.
     ///
     /// # Errors
     /// When `info` of either is not an object, or `current` has no revision.
-    pub fn rolled_back(&self, current: &Self, now: &str) -> Result<Self, FieldError> {
+    pub fn rolled_back(
+        &self,
+        (name, wanted): (&str, i64),
+        current: &Self,
+        now: &str,
+    ) -> Result<Self, FieldError> {
         let wrap = |source| FieldError { field: "info", source };
         let revision = current.revision()?;
         let old: RawObject = self.object.read("info").map_err(wrap)?.unwrap_or_default();
@@ -240,7 +253,7 @@ impl Record {
         set("first_deployed", newest.get("first_deployed").unwrap_or("\"\"").to_owned())?;
         set("last_deployed", go_string(now))?;
         set("deleted", go_string(""))?;
-        set("description", go_string(&format!("Rollback to {}", self.revision()?)))?;
+        set("description", go_string(&format!("Rollback to {wanted}")))?;
         set("status", go_string(Status::PendingRollback.as_str()))?;
         if let Some(notes) = old.get("notes").filter(|notes| *notes != "\"\"") {
             set("notes", notes.to_owned())?;
@@ -250,6 +263,7 @@ impl Record {
             let wrap = |source| FieldError { field: name, source };
             record.object.set(name, json, RELEASE_FIELDS).map_err(wrap)
         };
+        set("name", go_string(name))?;
         set("info", info.to_json())?;
         set("version", revision.saturating_add(1).to_string())?;
         set("namespace", go_string(&current.namespace()?))?;
@@ -479,8 +493,9 @@ mod tests {
             phase: "Running".to_owned(),
             ..HookRun::default()
         };
-        record.set_hook(0, &run, Some(&["x<".to_owned()])).unwrap();
-        record.set_hook(7, &run, None).unwrap();
+        record.set_hook_policies(0, &["x<".to_owned()]).unwrap();
+        record.set_hook_run(0, &run).unwrap();
+        record.set_hook_run(7, &run).unwrap();
         record.move_hooks_to_front(&[1]).unwrap();
         let expected = r#"{"name":"web","info":{},"hooks":[{"name":"b"},{"name":"a","events":["test"],"last_run":{"started_at":"2026-01-02T03:04:05Z","completed_at":"","phase":"Running"},"weight":2,"own":1,"delete_policies":["x\u003c"]}],"version":3}"#;
         assert_eq!(record.to_json(), expected);
@@ -491,7 +506,8 @@ mod tests {
         let old = Record::from_json(JSON).unwrap();
         let newest = r#"{"info":{"first_deployed":"x","notes":"n"},"version":8,"namespace":"now"}"#;
         let newest = Record::from_json(newest).unwrap();
-        let record = old.rolled_back(&newest, "t").unwrap();
+        let record = old.rolled_back(("other", 3), &newest, "t").unwrap();
+        assert_eq!(record.name().unwrap(), "other");
         let info = r#""info":{"first_deployed":"x","last_deployed":"t","deleted":"","description":"Rollback to 3","status":"pending-rollback"}"#;
         assert!(record.to_json().contains(info), "{}", record.to_json());
         assert_eq!(

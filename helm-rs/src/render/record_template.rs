@@ -22,6 +22,7 @@ use super::objects::{dependencies, fields_of_metadata, string_map, text};
 use super::time::{Time, Zone};
 use crate::chart::{Chart, File, ValidationError};
 use crate::gopath;
+use crate::release::redact::Words;
 use crate::release::storage::Labels;
 use crate::release::{ChartError, FieldError, Hook, Record, Status, redact};
 
@@ -43,8 +44,8 @@ pub enum RecordTemplateError {
 }
 
 /// Runs a template over a record and appends what it writes to `out`, up to where it failed.
-/// `labels` are those of the object that holds the record. Credentials in manifests, values and
-/// the description are hidden unless `show_secrets`; the chart's files are as they are. Times whose
+/// `labels` are those of the object that holds the record. Credentials in manifests, values,
+/// notes and the description are hidden unless `show_secrets`; the chart's files are as they are. Times whose
 /// offset is that of `local` are in it.
 ///
 /// # Errors
@@ -57,7 +58,8 @@ pub fn template_of_record(
     local: &Zone,
     out: &mut Vec<u8>,
 ) -> Result<(), RecordTemplateError> {
-    let release = Reader { record, show_secrets, local }.release(labels)?;
+    let words = (!show_secrets).then(|| Words::of_record(record));
+    let release = Reader { record, show_secrets, words, local }.release(labels)?;
     let fail = |error: gotemplate::Error| RecordTemplateError::Template {
         message: error.text().to_vec().into(),
     };
@@ -95,6 +97,8 @@ const fn texts(name: &'static str, element: &'static str) -> ListType {
 struct Reader<'a> {
     record: &'a Record,
     show_secrets: bool,
+    /// What is hidden; nothing when secrets are shown.
+    words: Option<Words>,
     local: &'a Zone,
 }
 
@@ -127,6 +131,10 @@ impl Reader<'_> {
         } else {
             redact::description_of(self.record, &info.description)
         };
+        let notes = match &self.words {
+            Some(words) => words.notes(&info.notes),
+            None => info.notes,
+        };
         Ok(Struct::pointer(
             "*release.Info",
             [
@@ -135,7 +143,7 @@ impl Reader<'_> {
                 ("Deleted", self.time(&info.deleted)),
                 ("Description", Value::from(description)),
                 ("Status", NamedText::value("release.Status", &info.status_text)),
-                ("Notes", Value::from(info.notes)),
+                ("Notes", Value::from(notes)),
                 ("Resources", Value::Map(Map::nil(&RESOURCES))),
             ],
         ))
@@ -230,7 +238,10 @@ impl Reader<'_> {
     }
 
     fn manifest(&self, manifest: &str) -> Value {
-        if self.show_secrets { text(manifest) } else { Value::from(redact::manifest(manifest)) }
+        match &self.words {
+            Some(words) => Value::from(words.manifest(manifest)),
+            None => text(manifest),
+        }
     }
 
     /// A time of Helm's, which has the name and the methods of Go's.

@@ -79,10 +79,9 @@ fn every_view(json: &str) -> bool {
         record.chart().is_ok(),
         record.user_values().is_ok(),
         record.coalesced_values(&mut Vec::new()).is_ok(),
-        record
-            .user_values()
-            .ok()
-            .is_some_and(|values| record.to_helm_json(values, str::to_owned, None).is_ok()),
+        record.user_values().ok().is_some_and(|values| {
+            record.to_helm_json(values, str::to_owned, str::to_owned, None).is_ok()
+        }),
     ]
     .into_iter()
     .all(|good| good)

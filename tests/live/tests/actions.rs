@@ -287,6 +287,99 @@ async fn undone() {
     bed.end();
 }
 
+/// Records that were copied from another release still say its name: a revision that is made from
+/// them has the name that was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn copied_records() {
+    let Some(mut bed) = Bed::open().await else { return };
+    let none = "--set-json hooks=[]";
+    bed.run(&format!("install old @ {none}"));
+    bed.run(&format!("upgrade old @ {none} --set step=2"));
+    for side in [&bed.helm, &bed.ichor] {
+        for revision in ["v1", "v2"] {
+            let key = |name: &str| format!("sh.helm.release.v1.{name}.{revision}");
+            let secret =
+                live::trial::kubectl(&side.plane, &["get", "secret", &key("old"), "-o", "json"]);
+            let mut secret: serde_json::Value = serde_json::from_str(&secret).unwrap();
+            let mut labels = secret["metadata"]["labels"].clone();
+            labels["name"] = "new".into();
+            secret["metadata"] = serde_json::json!({ "name": key("new"), "labels": labels });
+            let file = side.plane.folder().join("copy.json");
+            std::fs::write(&file, secret.to_string()).unwrap();
+            live::trial::kubectl(&side.plane, &["create", "-f", &file.to_string_lossy()]);
+        }
+    }
+    for command in ["status new", "history new", "rollback new 1", "history new", "history old"] {
+        bed.run(command);
+    }
+    bed.compare("after the rollback");
+    bed.run(&format!("upgrade new @ {none} --set step=3"));
+    bed.run("test new");
+    bed.run("history new");
+    bed.compare("after the upgrade");
+    bed.run("uninstall new");
+    bed.run("history new");
+    bed.run("history old");
+    bed.end();
+}
+
+/// What is no object under `crds/`, in a hook, and after a post-renderer.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_objects() {
+    let Some(mut bed) = Bed::open().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let texts = [
+        "",
+        "# x\n",
+        "---\n",
+        "null\n",
+        "foo\n",
+        "[]\n",
+        "5\n",
+        "{{ bad\n",
+        "{\"a\":1\n",
+        "{}\n",
+        "a: [\n",
+        "{bad}\n",
+        "{\"kind\":\"X\",\"apiVersion\":1}\n",
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}\n",
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        let name = format!("c{number}");
+        write(
+            &format!("{name}/Chart.yaml"),
+            &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
+        );
+        write(&format!("{name}/crds/c.yaml"), text);
+        bed.run(&format!("install {name} {}", folder.path().join(&name).display()));
+        let script = format!("printers/p{number}");
+        write(&script, &format!("#!/bin/sh\ncat >/dev/null\ncat <<'END'\n{text}END\n"));
+    }
+    write("printers/killed", "#!/bin/sh\nkill -9 $$\n");
+    write("printers/no-program", "echo\n");
+    for file in std::fs::read_dir(folder.path().join("printers")).unwrap() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = file.unwrap().path();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        bed.run(&format!("install {name} @ --no-hooks --post-renderer {}", path.display()));
+    }
+    for path in ["printers", "printers/absent"] {
+        let path = folder.path().join(path);
+        bed.run(&format!("install p @ --post-renderer {}", path.display()));
+    }
+    // It fails before it is deleted and made: the default policy is in the record all the same.
+    let unknown = hook(r#""name":"x","kind":"Unknown","events":"pre-install""#);
+    bed.run(&format!("install hooked @ {unknown}"));
+    bed.compare("after all");
+    bed.end();
+}
+
 /// An object that another release took: Helm deletes it, ichor does so when told.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_another_release() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use goyaml::{Map, Value};
 use helm_repo::download::Verify;
-use helm_repo::expand::expand;
+use helm_repo::expand::{ExpandError, expand};
 use helm_repo::provenance::Verification;
 use helm_repo::unfinished::Unfinished;
 use helm_rs::chart::Limits;
@@ -124,10 +124,25 @@ fn fetched(
             "failed to untar: a file or directory with the name {there} already exists"
         )));
     }
+    // What is no folder on the way there is named as Go's `os.MkdirAll` names it.
+    let above = Path::new(&folder).ancestors().find(|above| above.exists());
+    if let Some(file) = above.filter(|above| !above.is_dir()) {
+        return Err(CommandError::new(format_args!(
+            "failed to untar (mkdir): mkdir {}: not a directory",
+            file.display()
+        )));
+    }
     let archive = std::fs::read(&done.path).map_err(fail)?;
     told(&done, context)?;
-    expand(&archive, Path::new(&folder), limits)
-        .map_err(|error| CommandError::new(error_chain(&error)))?;
+    expand(&archive, Path::new(&folder), limits).map_err(|error| {
+        let result = CommandError::new(error_chain(&error));
+        match error {
+            ExpandError::Exists { .. } => {
+                result.hint("take it away first, or give another folder with --untardir")
+            }
+            _ => result,
+        }
+    })?;
     Ok(())
 }
 

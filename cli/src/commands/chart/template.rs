@@ -1,7 +1,6 @@
 //! `ichor chart template`.
 
 mod files;
-mod post_render;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -18,7 +17,7 @@ use super::options::NamespaceFlags as ClusterFlags;
 use super::options::{LimitFlags, ValueFlags, capabilities, check_chart, print_warnings};
 use super::render::{RenderFlags, name_from_template, release_name};
 use super::source::ChartFlags;
-use crate::commands::Context;
+use crate::commands::{Context, post_render};
 #[cfg(feature = "network")]
 use crate::connection::ClusterFlags;
 use crate::error::CommandError;
@@ -402,7 +401,9 @@ impl Printer<'_> {
             let rendered = post_render::run(program, &self.arguments.post_renderer_args, &manifest);
             manifest = match rendered {
                 Ok(manifest) => Cow::Owned(manifest),
-                Err(mut text) => {
+                Err(why) => {
+                    let mut text = b"error while running post render on files: ".to_vec();
+                    text.extend_from_slice(&why);
                     if context.global.debug {
                         // Helm has lost the manifests by now, but not the hooks.
                         self.finish(&[], rendering, folder, context)?;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use helm_rs::release::{FieldError, Record, redact};
+use helm_rs::release::redact::Words;
+use helm_rs::release::{FieldError, Record};
 
 use super::source::{Chosen, SourceFlags};
 use crate::commands::Context;
@@ -66,14 +67,18 @@ pub(super) fn run(
 }
 
 fn text(part: Part, record: &Record, show_secrets: bool) -> Result<String, FieldError> {
-    let edit = |text: String| if show_secrets { text } else { redact::manifest(&text) };
+    let words = if show_secrets { Words::default() } else { Words::of_record(record) };
     match part {
-        Part::Manifest => Ok(format!("{}\n", edit(record.manifest()?))),
+        Part::Manifest => {
+            let manifest = record.manifest()?;
+            let shown = if show_secrets { manifest } else { words.manifest(&manifest) };
+            Ok(format!("{shown}\n"))
+        }
         Part::Hooks => {
             let mut out = String::new();
             for hook in record.hooks()? {
                 let manifest =
-                    if show_secrets { hook.manifest } else { redact::document(&hook.manifest) };
+                    if show_secrets { hook.manifest } else { words.document(&hook.manifest) };
                 // Writing to a String cannot fail.
                 let _ = writeln!(out, "---\n# Source: {}\n{manifest}", hook.path);
             }
@@ -81,6 +86,7 @@ fn text(part: Part, record: &Record, show_secrets: bool) -> Result<String, Field
         }
         Part::Notes => {
             let notes = record.info()?.notes;
+            let notes = if show_secrets { notes } else { words.notes(&notes) };
             Ok(if notes.is_empty() { notes } else { format!("NOTES:\n{notes}\n") })
         }
     }

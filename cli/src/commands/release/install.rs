@@ -92,11 +92,15 @@ pub(super) fn install_chart(
     .map_err(fail)?;
     print_warnings(context.ui, &warnings);
     print_warnings(context.ui, &host.engine.log);
-    if heard.cancelled {
-        context.ui.result(format!("Release {told_name} has been cancelled.\n"))?;
-    }
+    // Where it cannot be told, what became of the release is more to know.
+    let told = if heard.cancelled {
+        context.ui.result(format!("Release {told_name} has been cancelled.\n"))
+    } else {
+        Ok(())
+    };
     let record = result.map_err(|error| action_error(prefix, name, &error, &heard))?;
-    flags.print(&record, context)?;
+    told?;
+    flags.print("", &record, context)?;
     Ok(Exit::Done)
 }
 

@@ -8,9 +8,10 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helm_rs::cluster::{Cluster as _, ClusterError, ListQuery, Resource};
+use helm_rs::cluster::live::BodyStream;
+use helm_rs::cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, Resource, Target};
 use helm_rs::release::input::{Input, Storage};
-use helm_rs::release::storage::record_key;
+use helm_rs::release::storage::{StorageError, record_key};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -26,6 +27,14 @@ const WAITING: usize = 64;
 pub(super) struct LiveInput {
     input: Option<Input>,
     runtime: Option<Runtime>,
+}
+
+/// What the server answers.
+enum Answer {
+    /// A list that comes piece by piece.
+    Open(BodyStream),
+    /// One object.
+    Whole(serde_json::Value),
 }
 
 impl LiveInput {
@@ -66,18 +75,42 @@ impl LiveInput {
                 "query: failed to query with labels".to_owned()
             }
         };
-        let (mut body, place) = runtime.block_on(async {
+        let named = match (ask.name, ask.revision) {
+            (Some(name), revision) if revision > 0 => Some(record_key(name, revision)),
+            _ => None,
+        };
+        let (answer, place) = runtime.block_on(async {
             let live = flags.connect(environment, Arc::new(|_| ())).await?;
             // Helm's first question, whose failure has a text of its own (`IsReachable`).
             live.server_version().await.map_err(|error| {
                 CommandError::new(format_args!("Kubernetes cluster unreachable: {error}"))
             })?;
-            let body = live
-                .list_stream(&resource, &query)
-                .await
-                .map_err(|error| CommandError::new(format_args!("{prefix}: {error}")))?;
-            Ok::<_, CommandError>((body, format!("{} of {}", resource.plural, live.url())))
+            let mut answer = live.list_stream(&resource, &query).await.map(Answer::Open);
+            // Whoever may not list may have the right that Helm needs.
+            if let (Some(key), Err(error)) = (&named, &answer)
+                && error.kind() == ErrorKind::Forbidden
+            {
+                let target = Target::new(&Arc::new(resource.clone()), namespace, key);
+                answer = live.get(&target).await.map(Answer::Whole);
+            }
+            let answer = answer.map_err(|error| match storage {
+                _ if named.is_some() && error.is_not_found() => {
+                    CommandError::new(StorageError::NotFound)
+                }
+                // Helm's driver for ConfigMaps only logs what it was doing.
+                Storage::ConfigMap => CommandError::new(error),
+                _ => CommandError::new(format_args!("{prefix}: {error}")),
+            })?;
+            Ok::<_, CommandError>((answer, format!("{} of {}", resource.plural, live.url())))
         })?;
+        let mut body = match answer {
+            Answer::Open(body) => body,
+            Answer::Whole(object) => {
+                let text = std::io::Cursor::new(object.to_string());
+                let input = Some(Input::Stream(place, Box::new(text)));
+                return Ok(Self { input, runtime: Some(runtime) });
+            }
+        };
         let (sender, receiver) = channel(WAITING);
         drop(runtime.spawn(async move {
             loop {

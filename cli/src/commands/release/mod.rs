@@ -61,7 +61,7 @@ Without --from, a cluster is asked, as Helm does. Inputs (--from, repeatable; - 
 Other objects are passed over and counted.";
 
 /// As [`INPUTS`], for commands that print what may be secret.
-const HIDING: &str = "Credentials are hidden unless --show-secrets is given; notes are not.";
+const HIDING: &str = "Credentials are hidden unless --show-secrets is given.";
 
 /// A command's examples, then what all have in common.
 macro_rules! with_inputs {

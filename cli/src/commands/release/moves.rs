@@ -19,6 +19,7 @@ use crate::commands::cni::planned::{Consent, PlanShape, show_json};
 use crate::commands::cni::shared::{holder, no, random};
 use crate::commands::cni::trouble::server_error;
 use crate::connection::{ClusterFlags, record_kind};
+use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::flags;
@@ -134,11 +135,19 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     if plan.outcome == Outcome::Nothing {
         return Ok(Exit::Done);
     }
+    // A consent to another plan is told before what else is missing.
+    if arguments.consent.accept_plan.as_ref().is_some_and(|given| *given != plan.digest) {
+        arguments.consent.check(&plan.digest, &plan.consent)?;
+    }
     if !plan.consent.is_empty() && !arguments.accept_next_upgrade {
         let why = plan.consent.first().map(|consent| consent.why.as_str()).unwrap_or_default();
         return Err(no(
             format_args!("consent is missing: {why}"),
-            format!("to accept it, give {ACCEPT_NEXT} --accept-plan={}", plan.digest),
+            format!(
+                "to accept it: {} {ACCEPT_NEXT} --accept-plan={} --yes",
+                arguments.command(&work, context.environment),
+                plan.digest
+            ),
         ));
     }
     arguments.consent.check(&plan.digest, &plan.consent)?;
@@ -162,6 +171,33 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     })?;
     arguments.shape.output.tell(&account(&plan, &done), context)?;
     Ok(Exit::Done)
+}
+
+impl Arguments {
+    /// The command that was given, without consents.
+    fn command(&self, work: &Work<'_>, environment: &Environment) -> String {
+        let mut command = match environment.variable("HELM_DRIVER") {
+            Some(driver) => format!("HELM_DRIVER={} ", driver.display()),
+            None => String::new(),
+        };
+        let Self { name, to_namespace, to_name, to_driver, .. } = self;
+        command.push_str(&format!("ichor release move {name} -n {}", work.from.namespace));
+        let driver = to_driver.map(|driver| match driver {
+            Driver::Secret => "secret",
+            Driver::ConfigMap => "configmap",
+        });
+        let flags = [
+            ("--to-namespace", to_namespace.as_deref()),
+            ("--to-name", to_name.as_deref()),
+            ("--to-driver", driver),
+        ];
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                command.push_str(&format!(" {flag} {value}"));
+            }
+        }
+        command
+    }
 }
 
 /// The plan for people.

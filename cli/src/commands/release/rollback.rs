@@ -80,8 +80,13 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let (result, heard) = run_session(&arguments.cluster, context, &engine, async |session| {
         rollback(session, &options).await
     })?;
-    result.map_err(|error| action_error("", name, &error, &heard))?;
-    context.ui.result("Rollback was a success! Happy Helming!\n")?;
+    let target = result.map_err(|error| action_error("", name, &error, &heard))?;
+    let done = if options.dry_run {
+        "nothing was to be written".to_owned()
+    } else {
+        format!("the rollback is done: revision {target} of {name} is deployed")
+    };
+    context.ui.result_of("Rollback was a success! Happy Helming!\n", done)?;
     Ok(Exit::Done)
 }
 

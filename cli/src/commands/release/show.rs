@@ -7,6 +7,7 @@ use goyaml::{Map, Value};
 use helm_rs::chart::{Chart, File};
 use helm_rs::diff::{ManifestObject, read_objects};
 use helm_rs::error_chain;
+use helm_rs::release::redact::Words;
 use helm_rs::release::{FieldError, Hook, Info, RELEASE_FIELDS, Record, redact};
 
 use super::source::SourceFlags;
@@ -90,18 +91,20 @@ impl<'a> Shown<'a> {
         let mut manifest = record.manifest().map_err(fail)?;
         let objects = read_objects(manifest.as_bytes());
         let mut hooks = record.hooks().map_err(fail)?;
+        let words = if show_secrets { Words::default() } else { Words::of_record(&record) };
         if !show_secrets {
             redact::values(&mut default_values);
             redact::values(&mut values);
-            manifest = redact::manifest(&manifest);
+            manifest = words.manifest(&manifest);
             for hook in &mut hooks {
-                hook.manifest = redact::document(&hook.manifest);
+                hook.manifest = words.document(&hook.manifest);
             }
         }
         let mut info = record.info().map_err(fail)?;
         if !show_secrets {
             // Helm writes a failed operation's error here.
             info.description = redact::description_of(&record, &info.description);
+            info.notes = words.notes(&info.notes);
         }
         Ok(Self { found, record, info, chart, default_values, values, manifest, objects, hooks })
     }

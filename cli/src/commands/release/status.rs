@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use goyaml::Limits;
+use helm_rs::release::redact::Words;
 use helm_rs::release::{FieldError, Record, Summary, redact};
 #[cfg(feature = "network")]
 use {
@@ -89,10 +90,16 @@ fn json(
 ) -> Result<String, FieldError> {
     let mut values = record.user_values()?;
     if show_secrets {
-        return record.to_helm_json(values, str::to_owned, resources);
+        return record.to_helm_json(values, str::to_owned, str::to_owned, resources);
     }
     values.iter_mut().for_each(redact::values);
-    record.to_helm_json(values, redact::manifest, resources)
+    let words = Words::of_record(record);
+    record.to_helm_json(
+        values,
+        |manifest| words.manifest(manifest),
+        |notes| words.notes(notes),
+        resources,
+    )
 }
 
 #[cfg(not(feature = "network"))]
@@ -259,9 +266,10 @@ pub(super) fn table_with(
         }
     }
     out.push_str(values);
+    let words = if shown.secrets { Words::default() } else { Words::of_record(record) };
     if shown.debug || info.description.eq_ignore_ascii_case("dry run complete") {
         let edit = |text: &str| {
-            if shown.secrets { text.to_owned() } else { redact::manifest(text) }
+            if shown.secrets { text.to_owned() } else { words.manifest(text) }
         };
         out.push_str("HOOKS:\n");
         for hook in &hooks {
@@ -270,7 +278,8 @@ pub(super) fn table_with(
         let _ = writeln!(out, "MANIFEST:\n{}", edit(&record.manifest()?));
     }
     if !shown.hide_notes && !info.notes.is_empty() {
-        let _ = writeln!(out, "NOTES:\n{}", info.notes.trim());
+        let notes = if shown.secrets { info.notes } else { words.notes(&info.notes) };
+        let _ = writeln!(out, "NOTES:\n{}", notes.trim());
     }
     Ok(out)
 }

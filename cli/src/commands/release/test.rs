@@ -80,7 +80,8 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     };
     let debug = if shown.debug { values(&tested.record, true, false)? } else { String::new() };
     let text = table_with(&tested.record, shown, &debug);
-    context.ui.result(text.map_err(|error| CommandError::new(error_chain(&error)))?)?;
+    let text = text.map_err(|error| CommandError::new(error_chain(&error)))?;
+    context.ui.result_of(text, format_args!("the tests of {name} ran"))?;
     if arguments.logs {
         context.ui.result("\n")?;
         let mut out = Vec::new();

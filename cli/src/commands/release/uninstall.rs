@@ -93,10 +93,15 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
         let (result, heard) =
             host.run(context, &engine, async |session| uninstall(session, &options).await)?;
         let done = result.map_err(|error| action_error("", name, &error, &heard))?;
+        let what = if options.dry_run {
+            format!("nothing of {name} was to be deleted")
+        } else {
+            format!("the release {name} is uninstalled")
+        };
         if !done.kept.is_empty() {
-            context.ui.result(format!("{}\n", done.kept))?;
+            context.ui.result_of(format!("{}\n", done.kept), &what)?;
         }
-        context.ui.result(format!("release \"{name}\" uninstalled\n"))?;
+        context.ui.result_of(format!("release \"{name}\" uninstalled\n"), &what)?;
     }
     Ok(Exit::Done)
 }

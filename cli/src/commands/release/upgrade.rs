@@ -145,16 +145,19 @@ pub(crate) fn run(
         .map_err(|error| prefixed(FAILED, error))?;
     print_warnings(context.ui, &warnings);
     print_warnings(context.ui, &host.engine.log);
-    if heard.cancelled {
-        context.ui.result(format!("Release {name} has been cancelled.\n"))?;
-    }
+    // Where it cannot be told, what became of the release is more to know.
+    let told = if heard.cancelled {
+        context.ui.result(format!("Release {name} has been cancelled.\n"))
+    } else {
+        Ok(())
+    };
     let record = result.map_err(|error| action_error(FAILED, &name, &error, &heard))?;
-    if arguments.write.output == Output::Table {
-        context
-            .ui
-            .result(format!("Release {} has been upgraded. Happy Helming!\n", quote(&name)))?;
-    }
-    arguments.write.print(&record, context)?;
+    told?;
+    let head = match arguments.write.output {
+        Output::Table => format!("Release {} has been upgraded. Happy Helming!\n", quote(&name)),
+        _ => String::new(),
+    };
+    arguments.write.print(&head, &record, context)?;
     Ok(Exit::Done)
 }
 

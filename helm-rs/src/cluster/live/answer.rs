@@ -79,6 +79,13 @@ pub(super) fn refusal(
         }
         return status;
     }
+    // Asked for in protobuf, the refusal is in protobuf too.
+    if let Some(mut status) = Status::from_protobuf(body) {
+        if status.code == 0 {
+            status.code = code;
+        }
+        return status;
+    }
     let body = body.get(..2048).unwrap_or(body);
     let text = if content_type.is_empty() || content_type.starts_with("text/") {
         String::from_utf8_lossy(body).trim().to_owned()

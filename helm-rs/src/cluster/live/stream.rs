@@ -11,7 +11,7 @@ use crate::cluster::{ClusterError, ListQuery, Resource, TransportError, Transpor
 
 /// What `Accept` says to get a list in Kubernetes' protobuf, which servers write several times as
 /// fast as JSON.
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The body of an answer, piece by piece.
 pub struct BodyStream {

@@ -26,10 +26,10 @@ mod split_json;
 mod split_yaml;
 mod walk;
 
+pub use crate::protobuf::ProtobufError;
 pub use etcd::{EtcdError, EtcdOptions};
 pub use hidden::Hidden;
 pub use object::{ObjectError, Storage, StoredRecord};
-pub use protobuf::ProtobufError;
 pub use scan::{Fault, FaultKind, Scan, scan, scan_with};
 pub use walk::Input;
 

@@ -9,10 +9,11 @@ use goyaml::{Limits, Map, Value};
 use super::parts::{
     NAME_PREFIX, has_other_fields, has_release, holds_record, is_record, mentions_record, name_of,
 };
-use super::protobuf::{self, ProtobufError};
+use super::protobuf;
 use super::{Chunk, End, Fault, Form, Hidden, InputLimits};
 use crate::bytes;
 use crate::cluster::snapshot::is_frame;
+use crate::protobuf::ProtobufError;
 use crate::release::codec::{self, CodecError, CodecLimits};
 
 /// What a record is stored in.

@@ -11,9 +11,7 @@ use std::io::{self, BufRead, Read};
 
 use super::sniff::Sink;
 use super::{Chunk, End, Fault, Form, InputLimits, Piece, Storage};
-
-/// What the form begins with (`serializer/protobuf/protobuf.go`).
-pub(super) const MAGIC: &[u8] = b"k8s\0";
+use crate::protobuf::{MAGIC, Message, ProtobufError, Value, broken, entry, varint};
 
 /// Bytes of `typeMeta`, by far more than names of kinds have.
 const TYPE_SIZE: u64 = 4096;
@@ -26,14 +24,6 @@ pub(super) struct Item {
     pub(super) labels: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) secret_type: Vec<u8>,
     pub(super) release: Option<Vec<u8>>,
-}
-
-/// A message that does not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("broken protobuf at byte {offset}")]
-pub struct ProtobufError {
-    /// The byte in the object's message.
-    pub offset: usize,
 }
 
 /// Splits a stream into its objects.
@@ -157,10 +147,6 @@ const fn storage_of(kind: &[u8]) -> Option<Storage> {
     }
 }
 
-fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "broken protobuf")
-}
-
 fn expect(value: Option<u64>) -> io::Result<u64> {
     value.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
@@ -169,102 +155,6 @@ fn skip_rest(reader: &mut io::Take<impl BufRead>) -> io::Result<()> {
     let size = reader.limit();
     let skipped = io::copy(reader, &mut io::sink())?;
     if skipped == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-}
-
-/// A number in base 128; `None` at the end of the stream.
-fn varint(reader: &mut dyn Read) -> io::Result<Option<u64>> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let mut byte = [0];
-        match reader.read(&mut byte) {
-            Ok(0) if shift == 0 => return Ok(None),
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(error) => return Err(error),
-        }
-        let [byte] = byte;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(Some(value));
-        }
-    }
-    Err(broken())
-}
-
-/// A field's value, as far as its form tells.
-enum Value<'a> {
-    Bytes(&'a [u8]),
-    Other,
-}
-
-/// The fields of a message in memory.
-struct Message<'a> {
-    all: usize,
-    rest: &'a [u8],
-}
-
-impl<'a> Message<'a> {
-    const fn new(text: &'a [u8]) -> Self {
-        Self { all: text.len(), rest: text }
-    }
-
-    const fn error(&self) -> ProtobufError {
-        ProtobufError { offset: self.all - self.rest.len() }
-    }
-
-    fn take(&mut self, size: u64) -> Result<&'a [u8], ProtobufError> {
-        let split = usize::try_from(size).ok().and_then(|size| self.rest.split_at_checked(size));
-        let Some((taken, rest)) = split else { return Err(self.error()) };
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn varint(&mut self) -> Result<u64, ProtobufError> {
-        let mut rest = self.rest;
-        let value = varint(&mut rest).ok().flatten().ok_or_else(|| self.error())?;
-        self.rest = rest;
-        Ok(value)
-    }
-
-    fn field(&mut self) -> Result<(u64, Value<'a>), ProtobufError> {
-        let tag = self.varint()?;
-        let value = match tag & 7 {
-            0 => {
-                self.varint()?;
-                Value::Other
-            }
-            1 => {
-                self.take(8)?;
-                Value::Other
-            }
-            2 => {
-                let size = self.varint()?;
-                Value::Bytes(self.take(size)?)
-            }
-            5 => {
-                self.take(4)?;
-                Value::Other
-            }
-            _ => return Err(self.error()),
-        };
-        Ok((tag >> 3, value))
-    }
-}
-
-impl<'a> Iterator for Message<'a> {
-    type Item = Result<(u64, Value<'a>), ProtobufError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.rest = &[];
-        }
-        Some(field)
-    }
 }
 
 /// Reads a Secret or a ConfigMap.
@@ -303,17 +193,4 @@ fn metadata(text: &[u8], item: &mut Item) -> Result<(), ProtobufError> {
         }
     }
     Ok(())
-}
-
-/// An entry of a map.
-fn entry(text: &[u8]) -> Result<(&[u8], &[u8]), ProtobufError> {
-    let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
-    for field in Message::new(text) {
-        match field? {
-            (1, Value::Bytes(text)) => key = text,
-            (2, Value::Bytes(text)) => value = text,
-            _ => {}
-        }
-    }
-    Ok((key, value))
 }

@@ -51,7 +51,7 @@ pub(super) fn split(
     if let Some(kind) = unreadable(&head) {
         return sink(Piece::Fault(Fault::new(place, kind)));
     }
-    if head.starts_with(protobuf::MAGIC) {
+    if head.starts_with(crate::protobuf::MAGIC) {
         return protobuf::split(place, &mut reader, limits, sink);
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use base64::Engine as _;
 use bstr::ByteSlice;
 
-use super::{HIDDEN, names_credential};
+use super::{HIDDEN, is_count, names_credential};
 use crate::release::codec::GO;
 
 /// Longer runs of letters before a `=` are no keys.
@@ -14,11 +14,169 @@ const LONGEST_KEY: usize = 64;
 /// Shorter words after `Bearer` are words.
 const SHORTEST_TOKEN: usize = 8;
 
+/// What a text is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// What a program reads: a file of settings.
+    Data,
+    /// What people read: after `token:` comes a sentence as well.
+    Prose,
+}
+
 /// Where credentials stand in a text, in order.
-pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
+pub(super) fn find(text: &[u8], form: Form) -> Vec<Range<usize>> {
     let mut found = assigned(text);
     found.extend(after_schemes(text));
+    found.extend(lines(text, form));
+    found.extend(members(text));
     found
+}
+
+fn is_part(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
+}
+
+/// What stands after a credential's key at the beginning of a line: `key: value` and
+/// `key = value`, as files of settings have it; with a text block after `key: |`.
+fn lines(text: &[u8], form: Form) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    // A block under a credential's key: how far the key is indented, and where the block begins.
+    let mut block: Option<(usize, Option<usize>)> = None;
+    for line in text.lines_with_terminator() {
+        let (start, rest) = (at, line.trim_end());
+        at += line.len();
+        let indent = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        if let Some((above, begin)) = &mut block {
+            if rest.is_empty() {
+                continue;
+            }
+            if indent > *above {
+                let begin = *begin.get_or_insert(start + indent);
+                match found.last_mut().filter(|last| last.start == begin) {
+                    Some(last) => last.end = start + rest.len(),
+                    None => found.push(begin..start + rest.len()),
+                }
+                continue;
+            }
+            block = None;
+        }
+        let Some((key, value)) = setting(rest) else { continue };
+        let is_number = rest.get(value.clone()).is_some_and(|value| {
+            value.iter().all(|byte| byte.is_ascii_digit() || b"._".contains(byte))
+        });
+        if !names_assigned(key, None) || (is_number && is_count(key)) {
+            continue;
+        }
+        let (offset, whole) = (value.start, rest.get(value).unwrap_or_default());
+        if matches!(whole.first(), Some(b'|' | b'>'))
+            && whole.iter().skip(1).all(|byte| b"+-0123456789".contains(byte))
+        {
+            block = Some((indent, None));
+            continue;
+        }
+        let is_open = whole.iter().all(|byte| b"{[(".contains(byte));
+        let is_sentence = form == Form::Prose && whole.contains(&b' ');
+        if !is_open && !is_sentence && is_credential(whole) {
+            found.push(start + offset..start + offset + whole.len());
+        }
+    }
+    found
+}
+
+/// The key that a line begins with, and where in the line its value is.
+fn setting(line: &[u8]) -> Option<(&[u8], Range<usize>)> {
+    let mut rest = line.trim_start();
+    while let Some(item) = rest.strip_prefix(b"- ") {
+        rest = item.trim_start();
+    }
+    let quote = rest.first().copied().filter(|byte| b"\"'".contains(byte));
+    rest = rest.get(usize::from(quote.is_some())..)?;
+    let size = rest.iter().take_while(|byte| is_part(byte)).count();
+    let (key, rest) = rest.split_at_checked(size)?;
+    let rest = match quote {
+        Some(quote) => rest.strip_prefix(&[quote])?,
+        None => rest,
+    };
+    let after = rest.trim_start();
+    let is_apart = after.len() < rest.len();
+    let (sign, value) = after.split_first()?;
+    let value_apart = value.first().is_none_or(|byte| byte.is_ascii_whitespace());
+    let is_setting = match sign {
+        b':' => value_apart || quote.is_some(),
+        // Without blanks it may be an argument, of which there are several in a line.
+        b'=' => !key.starts_with(b"-") && (is_apart || value_apart),
+        _ => false,
+    };
+    let value = value.trim_start();
+    if !is_setting || key.is_empty() || key.len() > LONGEST_KEY || value.is_empty() {
+        return None;
+    }
+    let begin = line.len() - value.len();
+    let value = value.trim_end_with(|c| c == ',' || c == ';');
+    let quoted = value.first().copied().filter(|byte| b"\"'".contains(byte)).and_then(|quote| {
+        let inner = value.get(1..)?;
+        Some(begin + 1..begin + 1 + inner.rfind_byte(quote)?)
+    });
+    Some((key, quoted.unwrap_or(begin..begin + value.len())))
+}
+
+/// What a credential's key of a JSON object holds, a text or a number, however often its quotes
+/// are escaped.
+fn members(text: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for sign in text.find_iter(":") {
+        let before = text.get(..sign).unwrap_or_default().trim_end();
+        let Some(before) = before.strip_suffix(b"\"") else { continue };
+        let before = before.trim_end_with(|c| c == '\\');
+        let size = before.iter().rev().take(LONGEST_KEY).take_while(|byte| is_part(byte)).count();
+        let (before, key) = before.split_at(before.len() - size);
+        // What follows a scheme's name in a header is told by that.
+        let is_header = key.eq_ignore_ascii_case(b"authorization");
+        if before.last() != Some(&b'"') || is_header || !names_assigned(key, None) {
+            continue;
+        }
+        let rest = text.get(sign + 1..).unwrap_or_default();
+        let value = rest.trim_start();
+        let inner = value.trim_start_with(|c| c == '\\');
+        let depth = value.len() - inner.len();
+        let at = sign + 1 + rest.len() - value.len();
+        let range = match inner.first() {
+            Some(b'"') => {
+                let begin = at + depth + 1;
+                let inner = inner.get(1..).unwrap_or_default();
+                begin..begin + json_text(inner, depth)
+            }
+            Some(byte) if depth == 0 && byte.is_ascii_digit() && !is_count(key) => {
+                let digits = inner.iter().take_while(|byte| !b",}] \t\r\n".contains(byte));
+                at..at + digits.count()
+            }
+            _ => continue,
+        };
+        if text.get(range.clone()).is_some_and(is_credential) {
+            found.push(range);
+        }
+    }
+    found
+}
+
+/// How long a text is whose quotes have so many backslashes before them.
+fn json_text(text: &[u8], depth: usize) -> usize {
+    let mut slashes = 0;
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'\\' => slashes += 1,
+            b'"' if slashes == depth || (depth == 0 && slashes % 2 == 0) => {
+                return at - slashes.min(depth);
+            }
+            b'\n' | b'\r' => return at,
+            _ => slashes = 0,
+        }
+        if *byte == b'"' {
+            slashes = 0;
+        }
+    }
+    text.len()
 }
 
 /// What is assigned to a credential's key.
@@ -29,7 +187,6 @@ fn assigned(text: &[u8]) -> Vec<Range<usize>> {
         let sign = from + at;
         from = sign + 1;
         let before = text.get(sign.saturating_sub(LONGEST_KEY)..sign).unwrap_or_default();
-        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         let size = before.iter().rev().take_while(|byte| is_part(byte)).count();
         let (before, key) = before.split_at(before.len() - size);
         if !names_assigned(key, before.last().copied()) {
@@ -114,7 +271,41 @@ fn after_schemes(text: &[u8]) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::release::redact::text;
+    use bstr::ByteSlice;
+
+    use crate::release::redact::{text, text_without};
+
+    #[test]
+    fn credentials_in_files_of_settings() {
+        for (from, to) in [
+            ("password=x1\nsecret_key: LEAK\n", "password=REDACTED\nsecret_key: REDACTED\n"),
+            ("[db]\npassword = a b\nport = 1\n", "[db]\npassword = REDACTED\nport = 1\n"),
+            ("- token: \"a b\"\n  x: y\n", "- token: \"REDACTED\"\n  x: y\n"),
+            ("db:\n  'password': 'a''b',\n", "db:\n  'password': 'REDACTED',\n"),
+            ("{\"password\":\"a\\\"b\",\"n\":1}", "{\"password\":\"REDACTED\",\"n\":1}"),
+            ("{\"a\": {\"token\" : 123, \"b\": 4}}", "{\"a\": {\"token\" : REDACTED, \"b\": 4}}"),
+            ("x '{\\\"pw\\\": \\\"LEAK\\\"}'", "x '{\\\"pw\\\": \\\"REDACTED\\\"}'"),
+            (
+                "tls:\n  privateKey: |\n    a\n\n    b\n  c: d\n",
+                "tls:\n  privateKey: |\n    REDACTED\n  c: d\n",
+            ),
+        ] {
+            let shown = text_without(from.into()).unwrap();
+            assert_eq!(shown.to_str_lossy(), to);
+            let again = text_without(shown.as_bstr());
+            assert!(again.is_none_or(|again| again == shown), "{to}");
+        }
+        for same in [
+            "maxTokens: 5\npassword: ${PW}\nsecret: {{ .x }}\ntoken: null\npasswordFile: /x\n",
+            "password:\n  from: vault\nurl: http://h/\nnote: the password: x\n",
+        ] {
+            assert_eq!(text_without(same.into()), None, "{same}");
+        }
+        // Of a sentence nothing is hidden.
+        let sentence = "Password: ask your admin\nToken: it expired\n";
+        assert_eq!(text(sentence), sentence);
+        assert_eq!(text("Password: x1\n"), "Password: REDACTED\n");
+    }
 
     #[test]
     fn credentials_in_free_text() {

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use bstr::{BStr, BString, ByteSlice};
 use goyaml::{Limits, Map, Value};
 
+use super::forms::Form;
 use super::{HIDDEN, names_its_value, text_at};
 use crate::manifest::{has_more_values, split_manifests};
 use crate::release::codec::GO;
@@ -397,7 +398,7 @@ fn hide_metadata(metadata: &mut Map, data: &BTreeSet<BString>) {
 /// Hides what is a credential in any object. Says whether there was one.
 fn hide_leaves(value: &mut Value, depth: usize) -> bool {
     match value {
-        Value::String(text) => match text_at(text.as_bstr(), depth) {
+        Value::String(text) => match text_at(text.as_bstr(), depth, Form::Data) {
             Some(shown) => {
                 *value = Value::String(shown);
                 true

@@ -9,19 +9,25 @@
 //! key that limits or counts (`maxTokens`), and the `key` of a toleration, of a selector or of a
 //! reference into a Secret.
 //!
-//! In free text, what is assigned to such a key (`password=x`) and what follows `Bearer` is hidden.
+//! In free text, what is assigned to such a key (`password=x`) and what follows `Bearer` is hidden;
+//! in a text of lines, what stands after such a key at the beginning of one (`password: x`,
+//! `password = x`), and so is what such a key of a JSON object holds. What a release hides under a
+//! key is hidden in its notes and in the texts of its objects too, where it is a word ([`Words`]).
 
 mod forms;
 mod manifest;
 mod sensitive;
+mod words;
 
 use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
+use forms::Form;
 use goyaml::{Map, Value};
 
 pub use manifest::{LAST_APPLIED, document, manifest, object};
 pub use sensitive::{Sensitive, description, description_of};
+pub use words::Words;
 
 /// What stands in place of what is hidden.
 pub const HIDDEN: &str = "REDACTED";
@@ -259,17 +265,17 @@ fn hide(value: &mut Value, named: bool) {
 /// `Bearer`, and what Secrets hold that are written in it are hidden. `None` when there is nothing
 /// to hide.
 fn text_without(text: &BStr) -> Option<BString> {
-    text_at(text, 0)
+    text_at(text, 0, Form::Data)
 }
 
 /// As [`text_without`], for a text that is in so many other texts.
-fn text_at(text: &BStr, depth: usize) -> Option<BString> {
+fn text_at(text: &BStr, depth: usize, form: Form) -> Option<BString> {
     if PRIVATE_KEYS.iter().any(|mark| text.contains_str(mark)) {
         return Some(BString::from(HIDDEN));
     }
     let embedded = manifest::embedded(text, depth);
     let text = embedded.as_ref().map_or(text, |shown| shown.as_bstr());
-    let parts = parts(text);
+    let parts = parts_of(text, form);
     if parts.is_empty() {
         return embedded;
     }
@@ -289,15 +295,19 @@ fn text_at(text: &BStr, depth: usize) -> Option<BString> {
 
 /// Where credentials stand in a text, in order; the longer of two that begin together first.
 fn parts(text: &[u8]) -> Vec<Range<usize>> {
+    parts_of(text, Form::Data)
+}
+
+fn parts_of(text: &[u8], form: Form) -> Vec<Range<usize>> {
     let mut parts = url_users(text);
-    parts.extend(forms::find(text));
+    parts.extend(forms::find(text, form));
     parts.sort_by_key(|part| (part.start, usize::MAX - part.end));
     parts
 }
 
 /// A file's or message's text without what is a credential in any text.
 pub fn text(text: &str) -> String {
-    match text_without(text.into()) {
+    match text_at(text.into(), 0, Form::Prose) {
         Some(shown) => shown.to_str_lossy().into_owned(),
         None => text.to_owned(),
     }

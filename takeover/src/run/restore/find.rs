@@ -6,6 +6,7 @@ use helm_rs::cluster::{Cluster, Discovery, ErrorKind, ListQuery, list_all};
 use serde_json::{Value, json};
 
 use super::leaves::Given;
+use super::since::made_since;
 use super::{RestoreError, RestorePlan, SCHEMA_VERSION, failed};
 use crate::place::Place;
 use crate::plan::{Key, ObjectAbout, Plan, RecordAbout, sha256};
@@ -163,6 +164,9 @@ pub(super) async fn find(
     if !is_done {
         let reading = Reading { place, cluster, keep_leaves, stored: &stored };
         (objects, states) = reading.objects(&discovery, &mut plan).await?;
+        if place.is_shared && plan.refusals.is_empty() {
+            plan.created.extend(made_since(place, cluster, &discovery, &stored, &own).await?);
+        }
     }
     if plan.refusals.is_empty() {
         let newest = plan.own.last().map(|record| &record.uid);

@@ -12,6 +12,7 @@
 
 mod find;
 mod leaves;
+mod since;
 
 use helm_rs::apply::{Cancel, Observer};
 use helm_rs::cluster::{Clock, Cluster, ClusterError};
@@ -55,7 +56,7 @@ pub struct RestorePlan {
     pub left: Vec<LeafLeft>,
     /// Workloads whose pods restart for it.
     pub restarts: Vec<String>,
-    /// Objects that were created and stay.
+    /// Objects that were created and stay: by what is undone, and by upgrades since.
     pub created: Vec<String>,
     /// Objects that changed since, so that the restore has to be asked for again.
     pub changed: Vec<String>,

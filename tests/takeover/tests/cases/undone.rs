@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use helm_rs::apply::{Cancel, Silent};
 use helm_rs::cluster::{Clock, Cluster, Moment, Patch, PatchKind, Resource, Target, WriteOptions};
 use helm_rs::error_chain;
 use helm_rs::release::storage::ObjectKind;
+use helm_rs::release::{CodecLimits, decode, encode};
 use helm_rs::render::{Engine, EngineOptions};
 use serde_json::{Value, json};
 use takeover::run::restore::{
@@ -342,6 +345,53 @@ async fn what_was_undone_is_not_undone_again() {
     let error = undo(&stage, DEPOT, None).await.unwrap_err();
     assert!(error_chain(&error).contains("nothing to restore"), "{}", error_chain(&error));
     assert!(stage.object("Secret", "shop", "sh.helm.release.v1.depot.v1").is_some());
+}
+
+/// An object that an upgrade made under the new name is left without a release: the plan lists it,
+/// with what to do. One that is somebody else's is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_upgrade_made_since_is_listed() {
+    let Some(rehearsal) = changed_depot().await else { return };
+    let stage = rehearsal.stage();
+    rehearsal.run(&stage, "first").await.unwrap();
+    let mut next =
+        (*stage.object("Secret", "shop", "sh.helm.release.v1.depot.v1").unwrap()).clone();
+    let stored = STANDARD.decode(text(&next, "/data/release")).unwrap();
+    let record = decode(&stored, CodecLimits::default()).unwrap();
+    let mut record: Value = serde_json::from_str(&record).unwrap();
+    let mut manifest = text(&record, "/manifest").to_owned();
+    for name in ["since", "theirs", "gone"] {
+        manifest.push_str(&format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\n"
+        ));
+    }
+    record["manifest"] = manifest.into();
+    record["version"] = 2.into();
+    next["data"]["release"] = STANDARD.encode(encode(&record.to_string()).unwrap()).into();
+    let mut labels = next["metadata"]["labels"].clone();
+    labels["version"] = "2".into();
+    next["metadata"] = json!({
+        "name": "sh.helm.release.v1.depot.v2", "namespace": "shop", "labels": labels,
+    });
+    let owned = |name: &str, owner: &str| {
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": "shop" },
+        });
+        helm_rs::apply::ownership::set(&mut object, owner, "shop");
+        object
+    };
+    let objects = [next, owned("since", "depot"), owned("theirs", "other")];
+    let objects = objects.map(|object| (text(&object, "/metadata/name").to_owned(), object));
+    stage.memory.load(objects.to_vec()).unwrap();
+    stage.restart();
+    let (plan, _) = undo(&stage, DEPOT, None).await.unwrap();
+    let listed: Vec<&String> =
+        plan.created.iter().filter(|title| title.contains("upgrade since")).collect();
+    let [since] = listed.as_slice() else { panic!("{:?}", plan.created) };
+    assert!(since.contains("shop/since"), "{since}");
+    assert!(since.contains("ichor release upgrade old … --take-ownership"), "{since}");
+    assert!(stage.object("ConfigMap", "shop", "since").is_some());
 }
 
 /// On a control plane: a leaf that the server does not take back stays, with its reason, and all

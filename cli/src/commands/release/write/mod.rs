@@ -8,7 +8,7 @@ use helm_rs::action::{ActionError, DryRun, ReleaseOptions};
 use helm_rs::apply::WaitError;
 use helm_rs::chart::Chart;
 use helm_rs::error_chain;
-use helm_rs::release::Record;
+use helm_rs::release::{Record, Status};
 
 use super::everything::values;
 use super::status::{Shown, table_with};
@@ -153,9 +153,10 @@ impl WriteFlags {
         })
     }
 
-    /// Prints what became of the release, as Helm does.
+    /// Prints what became of the release, as Helm does, after a line of its own.
     pub(super) fn print(
         &self,
+        head: &str,
         record: &Record,
         context: &mut Context<'_>,
     ) -> Result<(), CommandError> {
@@ -180,7 +181,14 @@ impl WriteFlags {
                 goyaml::to_yaml(&value).map_err(CommandError::new)?
             }
         };
-        context.ui.result(text)
+        let info = record.info().map_err(|error| CommandError::new(error_chain(&error)))?;
+        let revision = record.revision().unwrap_or_default();
+        let name = record.name().unwrap_or_default();
+        let done = match info.status() {
+            Status::Deployed => format!("it is done: revision {revision} of {name} is deployed"),
+            status => format!("revision {revision} of {name} would be {status}"),
+        };
+        context.ui.result_of(format!("{head}{text}"), done)
     }
 }
 
@@ -207,8 +215,8 @@ pub(super) fn action_error(
              repair {release}"
         )),
         ActionError::NotDeleted { errors, .. } => error_with.hint(format!(
-            "nothing of the record was deleted, so that this can be tried again:\n  {}",
-            errors.join("\n  ")
+            "nothing of the record was deleted, so that this can be tried again: {}",
+            errors.join("; ")
         )),
         ActionError::Pending => error_with.hint(format!(
             "if nothing is at work any more, see how far it got: ichor release repair {release}"

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::CommandError;
 
 /// The program's full path: in `PATH` when the name has no slash.
-pub(super) fn find(program: &str, environment: &Environment) -> Result<PathBuf, CommandError> {
+pub(crate) fn find(program: &str, environment: &Environment) -> Result<PathBuf, CommandError> {
     let quoted = quote(program);
     let fail = |cause: &str| {
         CommandError::new(format_args!(
@@ -28,6 +28,8 @@ pub(super) fn find(program: &str, environment: &Environment) -> Result<PathBuf, 
     }
     let path = environment.variable("PATH").cloned().unwrap_or_default();
     std::env::split_paths(&path)
+        // One that depends on the working folder is not trusted, as in Go.
+        .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(program))
         .find(|candidate| executable(candidate).is_ok())
         .map_or_else(|| Err(fail("executable file not found in $PATH")), Ok)
@@ -49,14 +51,13 @@ fn executable(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What the program prints when it is given `input`. The error is Helm's text.
-pub(super) fn run(program: &Path, arguments: &[String], input: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+/// What the program prints when it is given `input`. The error is Helm's text, which begins
+/// with what it was for.
+pub(crate) fn run(program: &Path, arguments: &[String], input: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
     let fail = |errors: &[u8], cause: &str| {
-        let mut text = format!(
-            "error while running post render on files: error while running command {}. error output:\n",
-            program.display()
-        )
-        .into_bytes();
+        let mut text =
+            format!("error while running command {}. error output:\n", program.display())
+                .into_bytes();
         text.extend_from_slice(errors);
         text.extend_from_slice(b": ");
         text.extend_from_slice(cause.as_bytes());
@@ -99,15 +100,24 @@ fn status_text(status: ExitStatus) -> String {
         let name = match status.signal() {
             Some(1) => "hangup",
             Some(2) => "interrupt",
+            Some(3) => "quit",
+            Some(4) => "illegal instruction",
+            Some(5) => "trace/breakpoint trap",
             Some(6) => "aborted",
+            Some(7) => "bus error",
+            Some(8) => "floating point exception",
             Some(9) => "killed",
+            Some(10) => "user defined signal 1",
             Some(11) => "segmentation fault",
+            Some(12) => "user defined signal 2",
             Some(13) => "broken pipe",
+            Some(14) => "alarm clock",
             Some(15) => "terminated",
             Some(other) => return format!("signal: signal {other}"),
             None => "unknown",
         };
-        format!("signal: {name}")
+        let dumped = if status.core_dumped() { " (core dumped)" } else { "" };
+        format!("signal: {name}{dumped}")
     }
     #[cfg(not(unix))]
     "killed".to_owned()
