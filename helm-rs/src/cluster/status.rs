@@ -58,7 +58,7 @@ impl Status {
                 _ => {}
             }
         }
-        if kind != b"Status" { None } else { status(raw).ok() }
+        if kind == b"Status" { status(raw).ok() } else { None }
     }
 
     /// The `Status` as an object.
@@ -222,13 +222,14 @@ fn details(message: &[u8]) -> Result<Value, ProtobufError> {
             _ => continue,
         };
         match value {
-            // Written, though there is none.
-            protobuf::Value::Bytes(b"") | protobuf::Value::Number(0) => {}
+            // Go writes what is empty, too.
+            protobuf::Value::Bytes(b"") | protobuf::Value::Number(0) | protobuf::Value::Other => {}
             protobuf::Value::Bytes(value) => {
-                drop(details.insert(name.to_owned(), text(value).into()))
+                details.insert(name.to_owned(), text(value).into());
             }
-            protobuf::Value::Number(value) => drop(details.insert(name.to_owned(), value.into())),
-            protobuf::Value::Other => {}
+            protobuf::Value::Number(value) => {
+                details.insert(name.to_owned(), value.into());
+            }
         }
     }
     if !causes.is_empty() {

@@ -250,9 +250,12 @@ pub async fn prepare(request: &Request<'_>) -> Result<Prepared, PlanError> {
     let mut prepared = Box::pin(gated(&making, survey, plan, key, settled)).await?;
     let figures = prepared.plan.figures();
     if is_same && prepared.plan.gate_is_empty() && figures.ownership == 0 {
-        prepared.plan.outcome = Outcome::Nothing;
-        // Nothing is written, so that no right to write is missing.
-        prepared.plan.refusals.clear();
+        // Nothing is written, so that no right to write is missing. What the server refused in a dry run
+        // is not compared at all, and no nothing.
+        prepared.plan.refusals.retain(|refusal| refusal.reason != "Rights");
+        if prepared.plan.refusals.is_empty() {
+            prepared.plan.outcome = Outcome::Nothing;
+        }
     }
     prepared.asked = Some(asked);
     Ok(prepared)

@@ -32,8 +32,8 @@ pub(super) fn find(text: &[u8], form: Form) -> Vec<Range<usize>> {
     found
 }
 
-fn is_part(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
+const fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
 /// What stands after a credential's key at the beginning of a line: `key: value` and
@@ -92,7 +92,7 @@ fn setting(line: &[u8]) -> Option<(&[u8], Range<usize>)> {
     }
     let quote = rest.first().copied().filter(|byte| b"\"'".contains(byte));
     rest = rest.get(usize::from(quote.is_some())..)?;
-    let size = rest.iter().take_while(|byte| is_part(byte)).count();
+    let size = rest.iter().take_while(|byte| is_part(**byte)).count();
     let (key, rest) = rest.split_at_checked(size)?;
     let rest = match quote {
         Some(quote) => rest.strip_prefix(&[quote])?,
@@ -101,7 +101,7 @@ fn setting(line: &[u8]) -> Option<(&[u8], Range<usize>)> {
     let after = rest.trim_start();
     let is_apart = after.len() < rest.len();
     let (sign, value) = after.split_first()?;
-    let value_apart = value.first().is_none_or(|byte| byte.is_ascii_whitespace());
+    let value_apart = value.first().is_none_or(u8::is_ascii_whitespace);
     let is_setting = match sign {
         b':' => value_apart || quote.is_some(),
         // Without blanks it may be an argument, of which there are several in a line.
@@ -129,7 +129,7 @@ fn members(text: &[u8]) -> Vec<Range<usize>> {
         let before = text.get(..sign).unwrap_or_default().trim_end();
         let Some(before) = before.strip_suffix(b"\"") else { continue };
         let before = before.trim_end_with(|c| c == '\\');
-        let size = before.iter().rev().take(LONGEST_KEY).take_while(|byte| is_part(byte)).count();
+        let size = before.iter().rev().take(LONGEST_KEY).take_while(|byte| is_part(**byte)).count();
         let (before, key) = before.split_at(before.len() - size);
         // What follows a scheme's name in a header is told by that.
         let is_header = key.eq_ignore_ascii_case(b"authorization");
@@ -187,7 +187,7 @@ fn assigned(text: &[u8]) -> Vec<Range<usize>> {
         let sign = from + at;
         from = sign + 1;
         let before = text.get(sign.saturating_sub(LONGEST_KEY)..sign).unwrap_or_default();
-        let size = before.iter().rev().take_while(|byte| is_part(byte)).count();
+        let size = before.iter().rev().take_while(|byte| is_part(**byte)).count();
         let (before, key) = before.split_at(before.len() - size);
         if !names_assigned(key, before.last().copied()) {
             continue;
