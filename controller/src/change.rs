@@ -78,7 +78,10 @@ pub(crate) fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> A
         .and_then(|cni| cni.applied_spec.clone())
         // A hand-over by an earlier ichor.
         .or_else(|| Some(at_hand_over(cluster)));
-    let mut chart = before.and_then(|cni| cni.chart_version.clone());
+    // A hand-over that had no plan of its own to tell: what runs then. It is kept, since during an
+    // upgrade what runs is ahead of the release.
+    let mut chart =
+        before.and_then(|cni| cni.chart_version.clone()).or_else(|| running_version(facts));
     if let Some(job) = facts.job.as_ref().filter(|job| !job.goal.is_empty() && job.is_of(cluster)) {
         let (of, brought) = job.goal.split_once('+').unwrap_or((job.goal.as_str(), ""));
         if let JobState::Ended { ending: Ending::Failed, .. } = job.state {
@@ -95,7 +98,7 @@ pub(crate) fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> A
             }
         }
     }
-    let upgrade = Upgrade::of(cluster, facts, chart.as_deref());
+    let upgrade = Upgrade::of(cluster, chart.as_deref());
     let lacks_values = applied.as_deref() != Some(wanted.as_str());
     let target = matches!(upgrade, Upgrade::Asked { .. }).then(|| PINNED.clone());
     let verdict = (lacks_values || target.is_some()).then(|| {
@@ -129,6 +132,14 @@ pub(crate) fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> A
         None => (None, None, REFRESH),
     };
     After { conditions, applied, chart, action, goal, again, event }
+}
+
+/// The version of the chart that what runs is of, where nothing else tells it.
+pub(crate) fn running_version(facts: &Facts) -> Option<String> {
+    let tag = facts.version.as_deref().filter(|_| facts.agents.is_some())?;
+    // Cilium gives chart and image the same number.
+    let version = tag.trim_start_matches('v');
+    version.parse::<Version>().ok().map(|_| version.to_owned())
 }
 
 /// Whether the condition said until now that something is missing.
@@ -165,12 +176,9 @@ enum Upgrade {
 }
 
 impl Upgrade {
-    /// The chart's version is what counts. Where no Job told it, the running image's tells: Cilium
-    /// gives both the same number.
-    fn of(cluster: &TalosCluster, facts: &Facts, chart: Option<&str>) -> Self {
-        let tag = facts.version.as_deref().filter(|_| facts.agents.is_some());
-        let from = chart.or_else(|| tag.map(|tag| tag.trim_start_matches('v')));
-        let (Some(from), Ok(pinned)) = (from, PINNED.parse::<Version>()) else {
+    /// The chart's version is what counts, not that of what runs.
+    fn of(cluster: &TalosCluster, chart: Option<&str>) -> Self {
+        let (Some(from), Ok(pinned)) = (chart, PINNED.parse::<Version>()) else {
             return Self::Unknown;
         };
         let Ok(deployed) = from.parse::<Version>() else { return Self::Unknown };

@@ -131,7 +131,8 @@ pub fn decide(cluster: &TalosCluster, facts: &Facts, now: Timestamp) -> Decision
             cluster.annotation(annotation::CNI_INLINE_MANIFEST).map(str::to_owned);
         cni.applied_spec = Some(change::at_hand_over(cluster));
         let summary = facts.job.as_ref().and_then(|job| job.summary.as_ref());
-        cni.chart_version = summary.map(|summary| summary.chart.clone());
+        cni.chart_version =
+            summary.map(|summary| summary.chart.clone()).or_else(|| change::running_version(facts));
     }
     let event = news(type_::CNI_HANDOVER, &verdict, cluster, facts);
     let told = (verdict.status, verdict.reason, verdict.message);

@@ -253,6 +253,26 @@ fn without_a_jobs_word_the_image_tells_the_version() {
     }
 }
 
+/// The agents' image is the new one long before the release is: that ends no upgrade.
+#[test]
+fn what_runs_during_an_upgrade_is_not_what_the_release_has() {
+    let applied = wanted(&cluster(&none(), None, None));
+    let mut cluster = cluster(&none(), Some(&applied), None);
+    let mut facts = facts(None);
+    facts.version = Some("v1.19.6".to_owned());
+    cluster.status = Some(whole(&cluster, &facts, now()).status);
+    assert_eq!(
+        cluster.status.clone().unwrap().cni.unwrap().chart_version.as_deref(),
+        Some("1.19.6")
+    );
+    let annotations = cluster.metadata.annotations.as_mut().unwrap();
+    annotations.insert(annotation::UPGRADE_TO.to_owned(), PINNED.clone());
+    facts.version = Some(format!("v{}", *PINNED));
+    let goal = Goal { wanted: applied, upgrade: Some(PINNED.clone()) }.to_string();
+    facts.job = Some(job(&cluster, &goal, None));
+    assert_eq!(told(&cluster, &facts).1, "True InProgress");
+}
+
 #[test]
 fn kube_proxy_is_part_of_what_is_wanted() {
     let before = wanted(&cluster(&none(), None, None));

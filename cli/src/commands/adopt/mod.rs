@@ -225,7 +225,7 @@ fn resume(
         left.revision, left.status, left.records, left.plan.digest
     );
     // Whoever reads the plan as data gets nothing else on standard output.
-    if arguments.plan && arguments.output != Output::Table {
+    if arguments.output != Output::Table {
         context.ui.warning(begun.trim_end());
     } else {
         context.ui.result(begun)?;
