@@ -308,6 +308,10 @@ async fn copied_records() {
             std::fs::write(&file, secret.to_string()).unwrap();
             live::trial::kubectl(&side.plane, &["create", "-f", &file.to_string_lossy()]);
         }
+        // What a rollback deletes, and ichor would keep as another release's.
+        let owner = "meta.helm.sh/release-name=new";
+        let annotate = ["annotate", "configmap", "old-only-2", owner, "--overwrite"];
+        live::trial::kubectl(&side.plane, &annotate);
     }
     for command in ["status new", "history new", "rollback new 1", "history new", "history old"] {
         bed.run(command);
