@@ -225,10 +225,10 @@ fn resume(
         left.revision, left.status, left.records, left.plan.digest
     );
     // Whoever reads the plan as data gets nothing else on standard output.
-    if arguments.output != Output::Table {
-        context.ui.warning(begun.trim_end());
-    } else {
+    if arguments.output == Output::Table {
         context.ui.result(begun)?;
+    } else {
+        context.ui.warning(begun.trim_end());
     }
     if arguments.plan {
         arguments.report.show(&left.plan, arguments.output, context)?;
