@@ -126,6 +126,7 @@ impl Ui {
 
     /// As [`Self::result`], after something was changed: where it cannot be written, the error says
     /// what is done all the same.
+    #[cfg(feature = "network")]
     pub(crate) fn result_of(
         &mut self,
         bytes: impl AsRef<[u8]>,
