@@ -7,6 +7,7 @@
 
 mod strikes;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use live::trial::{Action, Trial, kubeconfig_through, kubectl, token_in_file};
@@ -15,24 +16,34 @@ use plane::support::or_skip;
 use plane::{Fault, Match, Plane, PlaneOptions};
 use serde_json::json;
 
-use strikes::{Bed, CASES, Course, KINDS, told};
+use strikes::{Bed, CASES, Course, KINDS, Places, assert_none, told};
 
 /// The cases whose every request is struck by every kind of fault; the others' requests are struck
 /// by one kind each, in turns.
 const WHOLE: usize = 2;
 
+/// Strikes some of the cases, each on a plane of its own: hundreds of releases with their workloads
+/// would slow a server down until faults of its own come in.
+async fn one_by_one(course: Course, cases: Range<usize>, places: Places) {
+    let mut faults = Vec::new();
+    for case in cases {
+        let Some(bed) = Bed::open(case..case + 1).await else { return };
+        faults.extend(bed.strike(course, case..case + 1, places));
+    }
+    assert_none(&faults);
+}
+
 /// Every request is struck: by every kind of fault.
 async fn by_every_kind(course: Course) {
-    let Some(bed) = Bed::open().await else { return };
-    bed.strike(course, 0..WHOLE, |_, requests| (0..requests).collect());
+    one_by_one(course, 0..WHOLE, |_, requests| (0..requests).collect()).await;
 }
 
 /// Every request is struck: by one kind of fault each.
 async fn in_turns(course: Course) {
-    let Some(bed) = Bed::open().await else { return };
-    bed.strike(course, WHOLE..CASES.len(), |kind, requests| {
+    one_by_one(course, WHOLE..CASES.len(), |kind, requests| {
         (kind..requests).step_by(KINDS.len()).collect()
-    });
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,16 +72,15 @@ async fn lasting_in_turns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn some_requests() {
-    let Some(bed) = Bed::open().await else { return };
-    bed.strike(Course::Passes, 0..WHOLE, |kind, requests| {
-        vec![kind * requests / KINDS.len(), requests - 1]
-    });
-    bed.strike(Course::Lasts, 0..WHOLE, |kind, requests| vec![kind * requests / KINDS.len()]);
-    bed.strike(Course::OneObject, 0..WHOLE, |_, _| vec![0]);
-    bed.strike(Course::Passes, WHOLE..CASES.len(), |kind, requests| match kind % 3 {
+    let Some(bed) = Bed::open(0..CASES.len()).await else { return };
+    let whole = |course, places: Places| assert_none(&bed.strike(course, 0..WHOLE, places));
+    whole(Course::Passes, |kind, requests| vec![kind * requests / KINDS.len(), requests - 1]);
+    whole(Course::Lasts, |kind, requests| vec![kind * requests / KINDS.len()]);
+    whole(Course::OneObject, |_, _| vec![0]);
+    assert_none(&bed.strike(Course::Passes, WHOLE..CASES.len(), |kind, requests| match kind % 3 {
         0 => vec![kind * requests / KINDS.len() + requests / 12],
         _ => Vec::new(),
-    });
+    }));
 }
 
 /// Readiness is asked for, not watched, so that no watch can be dropped or expire.

@@ -1,6 +1,7 @@
 //! Faults at chosen requests of actions, many at once, and what must hold after.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -125,21 +126,28 @@ struct Ended<'b> {
     history: Vec<Revision>,
 }
 
+/// A case without faults.
+struct Healthy {
+    /// The objects before and after the action.
+    before: Objects,
+    after: Objects,
+    /// How many requests it sends.
+    requests: usize,
+}
+
 pub(crate) struct Bed {
     plane: Plane,
     proxies: Vec<(FaultProxy, PathBuf)>,
-    /// The objects before and after each case.
-    before: Vec<Objects>,
-    after: Vec<Objects>,
-    /// How many requests each action sends.
-    requests: Vec<usize>,
+    /// By the case's number.
+    healthy: BTreeMap<usize, Healthy>,
 }
 
 /// Puts the kinds of faults on places of an action with so many requests.
 pub(crate) type Places = fn(kind: usize, requests: usize) -> Vec<usize>;
 
 impl Bed {
-    pub(crate) async fn open() -> Option<Self> {
+    /// A plane on which these cases went well once.
+    pub(crate) async fn open(cases: Range<usize>) -> Option<Self> {
         let plane = or_skip(Plane::start(PlaneOptions::default()).await)?;
         let mut proxies = Vec::new();
         for index in 0..WORKERS {
@@ -149,27 +157,33 @@ impl Bed {
             token_in_file(&through, &plane.folder().join(format!("{name}.token")));
             proxies.push((proxy, through));
         }
-        let found = at_once(&proxies, &CASES, |index, (setup, action), (proxy, through)| {
-            let trial = Trial::prepare_with(&plane, *action, &format!("reference-{index}"), *setup);
+        let cases: Vec<usize> = cases.collect();
+        let found = at_once(&proxies, &cases, |_, case, (proxy, through)| {
+            let (setup, action) = CASES[*case];
+            let trial = Trial::prepare_with(&plane, action, &format!("reference-{case}"), setup);
             let before = trial.objects(&read(&plane).unwrap());
             let outcome = act(&trial, through);
             assert_eq!((outcome.code, trial.unfinished()), (Some(0), None), "{}", told(&outcome));
             let requests = proxy.requests().len();
             proxy.forget();
-            ((before, trial.objects(&read(&plane).unwrap())), requests)
+            Healthy { before, after: trial.objects(&read(&plane).unwrap()), requests }
         });
-        let (objects, requests): (Vec<_>, Vec<usize>) = found.into_iter().unzip();
-        let (before, after) = objects.into_iter().unzip();
-        Some(Self { plane, proxies, before, after, requests })
+        let healthy = cases.into_iter().zip(found).collect();
+        Some(Self { plane, proxies, healthy })
     }
 
-    /// Runs cases under each kind of fault, and prints how they went.
-    pub(crate) fn strike(&self, course: Course, cases: std::ops::Range<usize>, places: Places) {
+    /// Runs cases under each kind of fault, and prints how they went; what must not be.
+    pub(crate) fn strike(
+        &self,
+        course: Course,
+        cases: Range<usize>,
+        places: Places,
+    ) -> Vec<String> {
         let began = Instant::now();
         let mut strikes = Vec::new();
         for case in cases {
             for (index, kind) in KINDS.iter().enumerate() {
-                for place in places(index, self.requests[case]) {
+                for place in places(index, self.healthy[&case].requests) {
                     strikes.push(Strike { kind, course, case, place });
                 }
             }
@@ -203,12 +217,13 @@ impl Bed {
         }
         let unfinished: Vec<&Ended<'_>> =
             ended.iter().filter(|ended| ended.outcome.code != Some(0)).collect();
-        at_once(&self.proxies, &unfinished, |_, ended, _| ended.trial.recover());
+        let again = at_once(&self.proxies, &unfinished, |_, ended, _| ended.trial.recovered());
         let all = read(&self.plane).unwrap();
-        for ended in &unfinished {
-            let after = &self.after[ended.strike.case];
+        for (ended, again) in unfinished.iter().zip(again) {
+            let after = &self.healthy[&ended.strike.case].after;
             let mut wrong = differences(after, &ended.trial.objects(&all));
             wrong.extend(ended.trial.unfinished());
+            wrong.extend(again.err());
             faults.extend(wrong.iter().map(|fault| ended.title(&format!("run again: {fault}"))));
         }
         println!(
@@ -218,13 +233,15 @@ impl Bed {
             began.elapsed().as_secs_f64(),
             unfinished.len()
         );
-        assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+        for fault in &faults {
+            println!("fault: {fault}");
+        }
+        faults
     }
 
     /// Objects that are neither as before nor as after the action.
     fn halves(&self, ended: &Ended<'_>, found: &Objects) -> Vec<String> {
-        let case = ended.strike.case;
-        let (before, after) = (&self.before[case], &self.after[case]);
+        let Healthy { before, after, .. } = &self.healthy[&ended.strike.case];
         if ended.outcome.code == Some(0) {
             let wrong = differences(after, found);
             return wrong.iter().map(|fault| ended.title(fault)).collect();
@@ -308,6 +325,11 @@ impl Ended<'_> {
         }
         Ok(end)
     }
+}
+
+/// Nothing was wrong.
+pub(crate) fn assert_none(faults: &[String]) {
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
 /// Runs the trial's action.

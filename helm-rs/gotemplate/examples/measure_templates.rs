@@ -1,6 +1,6 @@
 //! Times parsing and running of all templates below a directory.
 //!
-//! `cargo run --release -p gotemplate --example bench -- DIRECTORY [VALUES]`: VALUES is a
+//! `cargo run --release -p gotemplate --example measure_templates -- DIRECTORY [VALUES]`: VALUES is a
 //! file in the notation of `tests/support`. Functions beyond the few here are stand-ins
 //! that return their last argument, so that the times are those of the engine.
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tar xzf cilium-1.20.0.tgz cilium/values.yaml
-//! cargo run --release -p goyaml --example bench -- cilium/values.yaml
+//! cargo run --release -p goyaml --example measure_yaml -- cilium/values.yaml
 //! ```
 
 use std::error::Error;
