@@ -265,6 +265,12 @@ impl<'p> Trial<'p> {
                 }
             }
             Action::Test => {}
+            // By the failed revision, as Helm, what the one before it has alone would stay.
+            Action::Rollback if history.last().is_some_and(|last| last.status == "failed") => {
+                let before = self.action.revisions_before().to_string();
+                let words = ["release", "rollback", "r", &before, "-n", &self.namespace];
+                self.try_to(Action::Rollback, &words.map(str::to_owned))?;
+            }
             _ => {
                 if !history.is_empty() {
                     let words = ["release", "repair", "r", "-n", &self.namespace, "--yes"];
