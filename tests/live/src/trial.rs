@@ -265,11 +265,16 @@ impl<'p> Trial<'p> {
                 }
             }
             Action::Test => {}
-            // By the failed revision, as Helm, what the one before it has alone would stay.
+            // It goes by the failed revision, as Helm's: what the one before it has alone would stay.
+            // A rollback to that one may fail on what is there, and is what the next one goes by.
             Action::Rollback if history.last().is_some_and(|last| last.status == "failed") => {
                 let before = self.action.revisions_before().to_string();
                 let words = ["release", "rollback", "r", &before, "-n", &self.namespace];
-                self.try_to(Action::Rollback, &words.map(str::to_owned))?;
+                if let Err(told) = self.try_to(Action::Rollback, &words.map(str::to_owned))
+                    && !told.contains("Error: no ")
+                {
+                    return Err(told);
+                }
             }
             _ => {
                 if !history.is_empty() {
