@@ -246,6 +246,26 @@ impl<'p> Trial<'p> {
         self.try_to_recover()
     }
 
+    /// A rollback that failed is run again by Helm.
+    ///
+    /// # Errors
+    /// What it told when it failed.
+    pub fn recovered_by_helm(&self) -> Result<(), String> {
+        let again = || {
+            let arguments = ["rollback", "r", "1", "-n", &self.namespace];
+            let outcome = Program::Helm.run(&self.plane.kubeconfig(), &arguments);
+            let told = String::from_utf8_lossy(&outcome.stderr).into_owned();
+            if outcome.code == Some(0) { Ok(()) } else { Err(told) }
+        };
+        again().or_else(|told| {
+            if !told.contains(IN_THE_WAY) {
+                return Err(told);
+            }
+            kubectl(self.plane, &["delete", "configmap", IN_THE_WAY, "-n", &self.namespace]);
+            again()
+        })
+    }
+
     /// As [`Self::recovered`].
     ///
     /// # Panics
@@ -265,17 +285,6 @@ impl<'p> Trial<'p> {
                 }
             }
             Action::Test => {}
-            // It goes by the failed revision, as Helm's: what the one before it has alone would stay.
-            // A rollback to that one may fail on what is there, and is what the next one goes by.
-            Action::Rollback if history.last().is_some_and(|last| last.status == "failed") => {
-                let before = self.action.revisions_before().to_string();
-                let words = ["release", "rollback", "r", &before, "-n", &self.namespace];
-                if let Err(told) = self.try_to(Action::Rollback, &words.map(str::to_owned))
-                    && !told.contains("Error: no ")
-                {
-                    return Err(told);
-                }
-            }
             _ => {
                 if !history.is_empty() {
                     let words = ["release", "repair", "r", "-n", &self.namespace, "--yes"];

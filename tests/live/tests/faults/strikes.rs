@@ -190,22 +190,8 @@ impl Bed {
                 }
             }
         }
-        let ended = at_once(&self.proxies, &strikes, |number, strike, (proxy, through)| {
-            let (setup, action) = CASES[strike.case];
-            let what = format!("{course:?}-{setup:?}-{}-{number}", action.name());
-            let trial = Trial::prepare_with(&self.plane, action, &what.to_lowercase(), setup);
-            let rule = match course {
-                Course::OneObject => {
-                    Match::any().verbs(&["create", "patch"]).resource("rolebindings")
-                }
-                _ => Match::any(),
-            };
-            let count = (course == Course::Passes).then_some(strike.kind.passing);
-            proxy.add_later(strike.place, count, rule, strike.kind.fault.clone());
-            let outcome = act(&trial, through);
-            proxy.clear();
-            let history = trial.history();
-            Ended { strike, trial, outcome, history }
+        let ended = at_once(&self.proxies, &strikes, |number, strike, worker| {
+            self.struck(strike, &number.to_string(), worker)
         });
         let mut faults = Vec::new();
         let mut ends: BTreeMap<((Setup, Action), End), usize> = BTreeMap::new();
@@ -219,10 +205,24 @@ impl Bed {
         }
         let unfinished: Vec<&Ended<'_>> =
             ended.iter().filter(|ended| ended.outcome.code != Some(0)).collect();
-        let again = at_once(&self.proxies, &unfinished, |_, ended, _| ended.trial.recovered());
+        let again = at_once(&self.proxies, &unfinished, |number, ended, worker| {
+            let again = ended.trial.recovered();
+            // A rollback that failed goes on by what its record says, and leaves what Helm leaves.
+            let failed = ended.trial.action == Action::Rollback
+                && ended.history.last().is_some_and(|last| last.status == "failed");
+            let helms = failed.then(|| {
+                let other = self.struck(ended.strike, &format!("helm-{number}"), worker);
+                (other.trial.recovered_by_helm(), other.trial)
+            });
+            (again, helms)
+        });
         let all = read(&self.plane).unwrap();
-        for (ended, again) in unfinished.iter().zip(again) {
+        for (ended, (again, helms)) in unfinished.iter().zip(again) {
             let mut wanted = self.healthy[&ended.strike.case].after.clone();
+            if let Some((told, helms)) = helms {
+                wanted = helms.objects(&all);
+                faults.extend(told.err().map(|told| ended.title(&format!("Helm: {told}"))));
+            }
             let mut found = ended.trial.objects(&all);
             // The records go though a hook after the deletion failed, as in Helm: nobody knows of
             // its objects any more.
@@ -246,6 +246,29 @@ impl Bed {
             println!("fault: {fault}");
         }
         faults
+    }
+
+    /// The action in a namespace of its own, under a fault.
+    fn struck<'b>(
+        &'b self,
+        strike: &'b Strike,
+        number: &str,
+        (proxy, through): &(FaultProxy, PathBuf),
+    ) -> Ended<'b> {
+        let Strike { kind, course, case, place } = strike;
+        let (setup, action) = CASES[*case];
+        let what = format!("{course:?}-{setup:?}-{}-{number}", action.name());
+        let trial = Trial::prepare_with(&self.plane, action, &what.to_lowercase(), setup);
+        let rule = match course {
+            Course::OneObject => Match::any().verbs(&["create", "patch"]).resource("rolebindings"),
+            _ => Match::any(),
+        };
+        let count = (*course == Course::Passes).then_some(kind.passing);
+        proxy.add_later(*place, count, rule, kind.fault.clone());
+        let outcome = act(&trial, through);
+        proxy.clear();
+        let history = trial.history();
+        Ended { strike, trial, outcome, history }
     }
 
     /// Objects that are neither as before nor as after the action.
