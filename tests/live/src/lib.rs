@@ -122,6 +122,8 @@ pub fn summary(outcome: &Outcome) -> String {
     let (mut warnings, mut told): (Vec<String>, Vec<String>) = stderr
         .trim_end()
         .lines()
+        // client-go's word, now and then, on a watch that it ends while an event arrives.
+        .filter(|line| !line.contains("\" reflector=\"k8s.io/client-go"))
         .map(|line| without_pod(&without_klog(line)))
         .partition(|line| line.starts_with("Warning: "));
     // Helm tells a server's warning at every request, ichor once.
